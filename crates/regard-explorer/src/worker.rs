@@ -180,20 +180,27 @@ mod tests {
     fn what_was_overtaken_while_it_waited_is_not_computed() {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let worker = Worker::start("test").unwrap();
-        let (open, gate) = channel::<()>();
+        let ((open, gate), (began, begins)) = (channel::<()>(), channel::<()>());
         let busy = worker.clone();
-        let busy =
-            runtime.spawn(async move { busy.run(None, move || Ok(gate.recv().is_ok())).await });
+        let busy = runtime.spawn(async move {
+            let work = move || {
+                began.send(()).unwrap();
+                Ok(gate.recv().is_ok())
+            };
+            busy.run(None, work).await
+        });
+        // Whatever is asked from now on waits.
+        begins.recv().unwrap();
         let ask = |serial: u64| {
-            let worker = worker.clone();
-            runtime.spawn(async move { worker.run(view(serial), move || Ok(serial)).await })
+            let task = worker.clone();
+            let asked =
+                runtime.spawn(async move { task.run(view(serial), move || Ok(serial)).await });
+            while worker.newest.lock().unwrap().get("v") != Some(&serial) {
+                std::thread::yield_now();
+            }
+            asked
         };
-        let first = ask(1);
-        // The second is known before the first is reached: the worker is busy.
-        let second = ask(2);
-        while worker.newest.lock().unwrap().get("v") != Some(&2) {
-            std::thread::yield_now();
-        }
+        let (first, second) = (ask(1), ask(2));
         open.send(()).unwrap();
         assert!(runtime.block_on(busy).unwrap().unwrap());
         assert!(runtime.block_on(first).unwrap().unwrap_err().overtaken);
