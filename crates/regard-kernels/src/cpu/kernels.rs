@@ -4,28 +4,32 @@
 //! that has the instruction set's features; in an optimized build everything it calls is inlined
 //! into it (`build.rs` says why not otherwise).
 
-use super::Rows;
-use super::additive::{AdditiveGrads, AdditiveScores, Form};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::amx;
-use super::gemm::Gemm;
+use super::attention::additive::{AdditiveGrads, AdditiveScores, Form};
+use super::attention::gemm::Gemm;
+use super::attention::noise::PAIRS;
+use super::attention::problem::Problem;
+use super::attention::products::TileProducts;
+use super::attention::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
+use super::attention::row_softmax::RowSoftmaxGrads;
+use super::attention::strip::Strip;
+use super::attention::weights::Rule;
+use super::attention::{self, Rows};
+use super::attention::{
+    additive, gemm, narrow, noise, online, pack, row, row_softmax, strip, threshold, weights,
+};
 use super::isa::Isa;
-use super::noise::PAIRS;
-use super::problem::Problem;
-use super::products::TileProducts;
-use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
-use super::row_softmax::RowSoftmaxGrads;
 use super::shared::Shared;
-use super::strip::Strip;
-use super::weights::Rule;
+use super::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
+use crate::cpu::step::dropout::Drops;
+use crate::cpu::step::layer_norm::{NormGrads, NormRows};
+use crate::cpu::step::matmul::{Strided, matmul};
+use crate::cpu::step::optimizer::{AdamNumbers, SgdNumbers};
+use crate::cpu::step::pointwise::{PointwiseGrads, PointwiseRows};
+use crate::cpu::step::recurrent::{CellGrads, CellStep, Product};
 use crate::random::Draw;
 use crate::spec::{Backward, Keep};
-use crate::step::dropout::Drops;
-use crate::step::layer_norm::{NormGrads, NormRows};
-use crate::step::matmul::{Strided, matmul};
-use crate::step::optimizer::{AdamNumbers, SgdNumbers};
-use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
-use crate::step::recurrent::{CellGrads, CellStep, Product};
 use crate::{Real, View};
 use half::bf16;
 
@@ -125,10 +129,10 @@ macro_rules! table {
                 #[target_feature(enable = $feature)]
                 unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
                     // SAFETY: this function has the instruction set; the rest is the caller's.
-                    unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
+                    unsafe { $module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: attention::forward, backward_pass: attention::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
         }
     };
     (($name:ident, $v:ident, $t:ident)
@@ -140,10 +144,10 @@ macro_rules! table {
             $(
                 unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
                     // SAFETY: no special instructions; the rest is the caller's.
-                    unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
+                    unsafe { $module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: attention::forward, backward_pass: attention::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
         }
     };
 }

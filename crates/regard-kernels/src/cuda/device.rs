@@ -1,11 +1,11 @@
 //! One GPU: its context, its stream, the kernels that were loaded onto it.
 
+use super::attention::source::Variant;
 use super::cache::Cache;
 use super::compiler::Compiled;
 use super::module::Module;
-use super::product;
-use super::source::Variant;
 use super::step::StepText;
+use super::step::product;
 use super::{compiler, library, refused};
 use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};

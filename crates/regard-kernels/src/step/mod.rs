@@ -4,45 +4,17 @@
 //! Arrays are contiguous slices, row after row; a result is written whole, whatever was in it. How
 //! the work is cut depends on the shape alone and parts are added in order, so the bits are the
 //! same on any number of threads. [`mod@reference`] has the formulas in plain loops; the entrances
-//! are methods of [`Cpu`](crate::Cpu).
+//! are methods of [`Cpu`](crate::Cpu), in `cpu/step/`.
 
-pub(crate) mod cross_entropy;
-pub(crate) mod denormal;
-pub(crate) mod dropout;
-mod embedding;
-pub(crate) mod layer_norm;
-pub(crate) mod matmul;
-pub(crate) mod optimizer;
-mod parts;
-pub(crate) mod pointwise;
-mod product;
-pub(crate) mod recurrent;
 pub mod reference;
-pub(crate) mod softmax;
 
-pub use cross_entropy::CrossEntropy;
-pub use denormal::flush_denormals;
-pub use layer_norm::{LayerNorm, LayerNormGrads};
-pub use matmul::{Base, Matrix};
-pub use optimizer::{Adam, AdamTensor, Sgd, SgdTensor};
-pub use recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};
-
-/// Into how many parts the operations of a step are cut, each by the function it asks itself. For
-/// tests.
+pub use crate::cpu::flush_denormals;
 #[doc(hidden)]
-pub mod counts {
-    /// Pointwise, softmax, layer norm, cross entropy: rows of a width.
-    pub fn rows(rows: usize, width: usize) -> usize {
-        super::parts::Parts::of(rows, width).count
-    }
-
-    /// The gradient of a table of embeddings.
-    pub fn embedding(words: usize, width: usize) -> usize {
-        super::embedding::Cut::of(words, width).tasks()
-    }
-
-    /// A product of few rows.
-    pub fn short_product(m: usize, n: usize, k: usize) -> usize {
-        n.div_ceil(super::matmul::part_columns(m, n, k))
-    }
-}
+pub use crate::cpu::step::counts;
+pub use crate::cpu::step::cross_entropy::CrossEntropy;
+pub use crate::cpu::step::layer_norm::{LayerNorm, LayerNormGrads};
+pub use crate::cpu::step::matmul::{Base, Matrix};
+pub use crate::cpu::step::optimizer::{Adam, AdamTensor, Sgd, SgdTensor};
+pub use crate::cpu::step::recurrent::{
+    Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed,
+};

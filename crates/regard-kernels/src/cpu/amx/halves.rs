@@ -10,11 +10,12 @@
 use super::Tiles;
 use super::operand::split;
 use crate::View;
-use crate::cpu::problem::Block;
-use crate::cpu::products::{ROWS, TileProducts, WIDEST};
+use crate::cpu::attention::problem::Block;
+use crate::cpu::attention::products::{ROWS, TileProducts, WIDEST};
+use crate::cpu::attention::{BLOCK, TILE};
 use crate::cpu::scratch::Large;
 use crate::cpu::shared::Shared;
-use crate::cpu::{BLOCK, TILE, tasks};
+use crate::cpu::tasks;
 use half::bf16;
 use std::arch::asm;
 use std::arch::x86_64::*;

@@ -3,11 +3,11 @@
 use super::operand::{Operand, pack};
 use super::square::{Corner, Square, has_nan, multiply, scalar_fallback, write};
 use super::{SIDE, Tiles};
+use crate::cpu::denormal::Flushed;
 use crate::cpu::scratch::{self, Large};
 use crate::cpu::shared::Shared;
+use crate::cpu::step::matmul::{RawBase, Strided, Strides};
 use crate::cpu::tasks;
-use crate::step::denormal::Flushed;
-use crate::step::matmul::{RawBase, Strided, Strides};
 use std::ops::Range;
 
 /// Columns of the blocks of B that are packed.

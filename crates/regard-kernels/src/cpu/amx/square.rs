@@ -2,7 +2,7 @@
 
 use super::operand::{Operand, places};
 use super::{SIDE, SLAB, TILE, Tiles};
-use crate::step::matmul::RawBase;
+use crate::cpu::step::matmul::RawBase;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
