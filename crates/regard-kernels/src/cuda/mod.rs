@@ -63,7 +63,7 @@ pub use tile_sizes::{Choices, TileSizes};
 use crate::error::Error;
 use crate::spec::{Shape, Spec};
 use crate::{Element, View};
-use cudarc::driver::DriverError;
+use cudarc::driver::{DriverError, sys};
 
 /// The compute capability that the tensor cores' forms are written for.
 const HOPPER: (i32, i32) = (9, 0);
@@ -110,5 +110,9 @@ fn refused(what: &str, error: DriverError) -> Error {
     let reason =
         error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("an unknown error");
     let name = error.error_name().ok().and_then(|text| text.to_str().ok()).unwrap_or("");
-    Error::new(format!("the GPU refused {what}: {reason} ({name})"))
+    let sentence = format!("the GPU refused {what}: {reason} ({name})");
+    match error.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::memory(sentence),
+        _ => Error::device(sentence),
+    }
 }
