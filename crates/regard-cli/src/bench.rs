@@ -270,7 +270,7 @@ fn serve(cpu: Cpu, from: &mut impl BufRead, to: &mut impl Write) -> Result<()> {
     let mut kept = None;
     for line in from.lines() {
         let answer = answer(cpu, &line?, &mut kept)
-            .unwrap_or_else(|error| object(&[("error", json!(format!("{error:#}")))]));
+            .unwrap_or_else(|error| object(&[("error", json!(crate::sentence::sentence(&error)))]));
         writeln!(to, "{answer}")?;
         to.flush()?;
     }

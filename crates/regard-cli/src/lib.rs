@@ -39,6 +39,7 @@ mod output;
 mod parametric;
 pub mod program;
 pub mod projected;
+pub mod sentence;
 pub mod steps;
 pub mod task;
 pub mod tensors;

@@ -3,6 +3,7 @@
 use regard_cli::closed::is_standard_output_closed;
 use regard_cli::heap::Counted;
 use regard_cli::program::Program;
+use regard_cli::sentence::sentence;
 use regard_cli::task::interrupt::{self, Interrupted};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             let bare = error.is::<io::Error>() && error.chain().len() == 1;
             let place = if bare { "standard output: " } else { "" };
             // Nothing can be done about a closed standard error.
-            let _ = writeln!(io::stderr(), "regard: {place}{error:#}");
+            let _ = writeln!(io::stderr(), "regard: {place}{}", sentence(&error));
             ExitCode::FAILURE
         }
     }

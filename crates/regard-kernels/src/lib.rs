@@ -86,6 +86,8 @@
 //! Letters, everywhere the same: B batch, Hq and Hk heads, Nq and Nk lengths, Dq, Dk and Dv widths.
 
 mod activation;
+#[cfg(feature = "ndarray")]
+mod arrays;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -94,8 +96,6 @@ mod error;
 pub mod expression;
 #[doc(hidden)]
 pub mod fork;
-#[cfg(feature = "ndarray")]
-mod ndarray;
 mod numel;
 mod pages;
 mod random;
@@ -111,10 +111,13 @@ pub use cpu::{Cpu, Isa, Team, on_team, pooled_bytes, release_memory, sequential}
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaBuffer, CudaInfo};
 pub use element::{Element, Real};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};
 /// The crate whose `bf16` and `f16` the operator reads and writes.
 pub use half;
+/// The crate whose arrays a [`View`] is made of.
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{

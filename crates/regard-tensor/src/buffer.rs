@@ -306,7 +306,7 @@ impl Drop for Buffer {
 }
 
 fn no_memory(count: usize) -> Error {
-    Error::new(format!("there is no memory for {count} numbers"))
+    Error::memory(format!("there is no memory for {count} numbers"))
 }
 
 /// How many lines so many numbers of a size take.

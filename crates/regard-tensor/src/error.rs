@@ -33,6 +33,10 @@ pub enum ErrorKind {
     Argument,
     /// A file cannot be read or written, or is not what it should be.
     File,
+    /// A GPU, its driver or its compiler is not there, or failed.
+    Device,
+    /// There is no memory left for what was asked, in the machine or on the GPU.
+    Memory,
 }
 
 impl Error {
@@ -46,6 +50,17 @@ impl Error {
     /// ```
     pub fn new(sentence: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Argument, sentence: sentence.into(), source: None }
+    }
+
+    /// An error of memory that is full.
+    pub(crate) fn memory(sentence: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Memory, ..Self::new(sentence) }
+    }
+
+    /// An error of a GPU that cannot be used.
+    #[cfg(not(feature = "cuda"))]
+    pub(crate) fn device(sentence: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Device, ..Self::new(sentence) }
     }
 
     /// What reading or writing a file came to.
@@ -76,7 +91,8 @@ impl Error {
         self.kind
     }
 
-    /// What the operating system, a file's reader or the kernels said, where they said it.
+    /// What the operating system, a file's reader or the kernels said, where they said it: what
+    /// [`source`](std::error::Error::source) gives, for a caller that sends it to another thread.
     ///
     /// ```
     /// let error = regard_tensor::load("no such file").unwrap_err();
@@ -103,17 +119,22 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// As `std::io::Error` does it: the sentence is that of [`Error::get_ref`], so the source is what came before that.
+/// The source is what the operating system, a file's reader or the kernels said. The sentence has their words
+/// already, so that it says all where it is the only thing shown; a report of the whole chain says them twice.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref()?.source()
+        Some(self.source.as_deref()?)
     }
 }
 
 impl From<regard_kernels::Error> for Error {
     fn from(error: regard_kernels::Error) -> Self {
-        let sentence = error.to_string();
-        Self { kind: ErrorKind::Argument, sentence, source: Some(Arc::new(error)) }
+        let kind = match error.kind() {
+            regard_kernels::ErrorKind::Device => ErrorKind::Device,
+            regard_kernels::ErrorKind::Memory => ErrorKind::Memory,
+            _ => ErrorKind::Argument,
+        };
+        Self { kind, sentence: error.to_string(), source: Some(Arc::new(error)) }
     }
 }
 

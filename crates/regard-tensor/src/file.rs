@@ -2,8 +2,8 @@
 
 use crate::{DType, Device, Error, Result, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
-use safetensors::{SafeTensors, serialize};
-use std::collections::BTreeMap;
+use safetensors::{SafeTensorError, SafeTensors, serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -200,7 +200,9 @@ pub const TEMPORARY: &str = ".regard-";
 /// ```
 pub type Loaded = (BTreeMap<String, Tensor>, BTreeMap<String, String>);
 
-/// Reads all tensors and texts of a safetensors file; refuses one that is truncated or is not one.
+/// Reads all tensors and texts of a safetensors file; refuses one that is truncated or is not one. Whole numbers
+/// that no tensor stores (i8, i16, i32, u8, u16, u64) become i64; refused by the tensor's name are an u64 that no i64
+/// holds and every other type.
 ///
 /// ```
 /// use regard_tensor::{load, write_whole};
@@ -216,29 +218,75 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     read.and_then(|bytes| from_bytes(&bytes)).map_err(|error| error.within(path.display()))
 }
 
+/// The tensors of a file whose names `choose` keeps, of all the names that it is given: the others may have any
+/// type.
+pub(crate) fn load_chosen(
+    path: &Path,
+    choose: impl FnOnce(Vec<String>) -> Result<BTreeSet<String>>,
+) -> Result<BTreeMap<String, Tensor>> {
+    let bytes = std::fs::read(path).map_err(Error::file)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
+    let mut names: Vec<String> = file.names().into_iter().map(String::from).collect();
+    names.sort_unstable();
+    let chosen = choose(names)?;
+    chosen_tensors(&file, |name| chosen.contains(name))
+}
+
 /// All tensors and texts of what [`to_bytes`] gave, or of any safetensors file; refuses what is
-/// truncated or is not one.
+/// truncated or is not one, and what [`load`] refuses.
 ///
 /// ```
 /// let error = regard_tensor::from_bytes(b"a text, no tensors").unwrap_err();
 /// assert!(error.to_string().starts_with("not a safetensors file"));
 /// ```
 pub fn from_bytes(bytes: &[u8]) -> Result<Loaded> {
-    let not = |error| Error::file(error).reworded("not a safetensors file, or a damaged one");
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(not)?;
-    let file = SafeTensors::deserialize(bytes).map_err(not)?;
-    let mut tensors = BTreeMap::new();
-    for (name, view) in file.iter() {
-        let dtype =
-            DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype()).map(|(ours, _)| *ours);
-        let Some(dtype) = dtype else {
-            let sentence = format!("{name:?} has type {:?}", view.dtype());
-            return Err(Error::new(sentence).of_file());
-        };
-        let x = Tensor::from_bytes(view.data(), view.shape(), dtype);
-        let x = x.map_err(|error| error.of_file().within(format_args!("{name:?}")))?;
-        tensors.insert(name.to_string(), x);
-    }
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+    let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
+    let tensors = chosen_tensors(&file, |_| true)?;
     let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();
     Ok((tensors, texts))
+}
+
+fn damaged(error: SafeTensorError) -> Error {
+    Error::file(error).reworded("not a safetensors file, or a damaged one")
+}
+
+fn chosen_tensors(
+    file: &SafeTensors,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Result<BTreeMap<String, Tensor>> {
+    let chosen = file.iter().filter(|(name, _)| is_chosen(name));
+    chosen
+        .map(|(name, view)| {
+            let x = tensor_of(&view);
+            let x = x.map_err(|error| error.of_file().within(format_args!("{name:?}")))?;
+            Ok((name.to_string(), x))
+        })
+        .collect()
+}
+
+fn tensor_of(view: &TensorView) -> Result<Tensor> {
+    let dtype = DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype()).map(|(ours, _)| *ours);
+    if let Some(dtype) = dtype {
+        return Tensor::from_bytes(view.data(), view.shape(), dtype);
+    }
+    macro_rules! whole {
+        ($($theirs:ident: $T:ty),*) => {
+            match view.dtype() {
+                $(Dtype::$theirs => widened(view, <$T>::from_le_bytes),)*
+                other => Err(Error::new(format!("no tensor stores the type {other}"))),
+            }
+        };
+    }
+    whole!(I8: i8, I16: i16, I32: i32, U8: u8, U16: u16, U64: u64)
+}
+
+/// Whole numbers of another width as i64.
+fn widened<const N: usize, I>(view: &TensorView, read: fn([u8; N]) -> I) -> Result<Tensor>
+where
+    I: Copy + TryInto<i64> + std::fmt::Display,
+{
+    let (numbers, _) = view.data().as_chunks::<N>();
+    let numbers: Vec<I> = numbers.iter().map(|&bytes| read(bytes)).collect();
+    Tensor::from_ids(&numbers, view.shape())
 }

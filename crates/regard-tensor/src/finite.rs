@@ -5,8 +5,7 @@ use crate::{DType, Error, Parameter, Random, Result, Tensor, ensure};
 
 /// The largest relative difference between the gradients of `f` at some f64 inputs and central
 /// differences of a randomly weighted sum of its result. Around 1e-8 where the gradient is right.
-/// An input without a gradient is an error.
-/// Refuses what the function refuses, and a result that is not one number.
+/// Refuses no inputs, inputs that are not f64, one that gets no gradient, and what the function refuses.
 ///
 /// ```
 /// use regard_tensor::{DType, Random, finite_difference_error};
@@ -28,7 +27,7 @@ pub fn finite_difference_error(
 
 /// As [`finite_difference_error`], for the f64 parameters of a model. Their values are as before
 /// afterwards, also where `f` fails or panics.
-/// Refuses what the function refuses, and a result that is not one number.
+/// Refuses no parameters, parameters that are not f64, one that gets no gradient, and what the function refuses.
 ///
 /// ```
 /// use regard_tensor::{DType, Init, Parameters, parameter_difference_error};
@@ -42,6 +41,14 @@ pub fn parameter_difference_error(
     f: impl Fn() -> Result<Tensor>,
 ) -> Result<f64> {
     ensure!(!parameters.is_empty(), "no parameters to hold against anything");
+    for parameter in parameters {
+        let dtype = parameter.tensor().dtype();
+        ensure!(
+            dtype == DType::F64,
+            "{} is {dtype}; differences are taken in f64, where rounding does not hide them",
+            parameter.name()
+        );
+    }
     let y = f()?;
     let weights = Random::new(99).normal(y.shape(), 0.0, 1.0, DType::F64)?;
     let gradients = y.mul(&weights)?.sum_all()?.backward()?;

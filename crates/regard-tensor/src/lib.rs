@@ -20,7 +20,8 @@
 //! Operations are methods that give a [`Result`]: one sentence says which argument does not fit.
 //! The operators `+ - * /` do the same and panic with that sentence. Shapes broadcast as numpy's
 //! do; types do not: a tensor is converted by [`Tensor::to_dtype`], never in silence. Operations
-//! compute in f32 and f64; bf16 and f16 are stored, viewed and converted.
+//! compute in f32 and f64; on bf16 and f16 they compute in f32 and round each result and each gradient
+//! once.
 //!
 //! # The tape
 //!
@@ -69,7 +70,29 @@
 //! [`load`]). Random numbers come by counter ([`Random`]), so that the same seed gives the same run
 //! on any number of threads. The memory of dropped tensors waits in a pool for the next ones;
 //! [`Memory`] tells how much that is, and gives it back.
+//!
+//! # Features
+//!
+//! `cuda` (tensors on NVIDIA GPUs; the driver is opened at run time), `files` (parameters in safetensors files),
+//! `parallel` (rayon's threads) and `serde` (rules and schedules in files) are on by default; without them
+//! everything else is the same, on the calling thread. `ndarray` makes tensors of arrays and arrays of tensors.
+//!
+//! # Debug builds
+//!
+//! They work as they are, some tens of times slower than a release. These lines in your `Cargo.toml` make them
+//! fast where it counts and leave your own code easy to debug:
+//!
+//! ```toml
+//! [profile.dev.package]
+//! regard-kernels = { opt-level = 3 }
+//! regard-tensor = { opt-level = 3 }
+//! gemm-common = { opt-level = 3 }
+//! gemm-f32 = { opt-level = 3 }
+//! gemm-f64 = { opt-level = 3 }
+//! ```
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod backend;
 mod buffer;
 mod device;
@@ -82,8 +105,6 @@ mod finite;
 mod init;
 mod layout;
 mod load_report;
-#[cfg(feature = "ndarray")]
-mod ndarray;
 mod nested;
 mod ops;
 mod optim;
@@ -118,4 +139,7 @@ pub use tensor::Tensor;
 pub use bytemuck;
 /// The crate whose `bf16` and `f16` a tensor stores.
 pub use half;
-pub use regard_kernels::{Activation, Cell, CrossEntropy};
+/// The crate whose arrays a [`Tensor`] is made of and gives.
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+pub use regard_kernels::{Activation, Cell, CrossEntropy, Element, Real};

@@ -4,11 +4,19 @@
 use crate::file;
 use crate::tape::Node;
 use crate::{DType, Device, Init, LoadReport, Random, Result, Tensor, ensure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "files")]
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+
+/// What a renaming came to, before any number is read.
+#[derive(Default)]
+struct Renamed {
+    report: LoadReport,
+    /// By the parameters' names, those of the tensors.
+    given: BTreeMap<String, String>,
+}
 
 /// A tensor that training changes. Clones are the same parameter: that is how weights are tied.
 ///
@@ -486,32 +494,57 @@ impl Parameters {
         tensors: &BTreeMap<String, Tensor>,
         mut rename: impl FnMut(&str) -> Option<String>,
     ) -> Result<LoadReport> {
-        let all = self.all();
-        let mut report = LoadReport::default();
-        let mut given: BTreeMap<String, (&str, &Tensor)> = BTreeMap::new();
-        for (name, tensor) in tensors {
-            let Some(own) = rename(name) else {
-                report.left_out.push(name.clone());
+        let renamed = self.renamed(tensors.keys().cloned(), &mut rename)?;
+        self.set_given(renamed, tensors)
+    }
+
+    /// Which tensor is for which parameter.
+    fn renamed(
+        &self,
+        names: impl IntoIterator<Item = String>,
+        rename: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Result<Renamed> {
+        let known: BTreeSet<String> =
+            self.all().iter().map(|parameter| parameter.name().to_string()).collect();
+        let mut renamed = Renamed::default();
+        for name in names {
+            let Some(own) = rename(&name) else {
+                renamed.report.left_out.push(name);
                 continue;
             };
             let own = self.full(&own);
-            if !all.iter().any(|parameter| parameter.name() == own) {
-                report.unknown.push(name.clone());
-            } else if let Some((other, _)) = given.insert(own.clone(), (name, tensor)) {
+            if !known.contains(&own) {
+                renamed.report.unknown.push(name);
+                continue;
+            }
+            if let Some(other) = renamed.given.get(&own) {
                 ensure!(false, "{other:?} and {name:?} are both for parameter {own:?}");
             }
+            renamed.given.insert(own, name);
         }
+        Ok(renamed)
+    }
+
+    fn set_given(
+        &self,
+        renamed: Renamed,
+        tensors: &BTreeMap<String, Tensor>,
+    ) -> Result<LoadReport> {
+        let Renamed { mut report, given } = renamed;
+        let all = self.all();
         let mut new = Vec::new();
         for parameter in &all {
-            match given.get(parameter.name()) {
+            let own = parameter.name().to_string();
+            let name = given.get(&own);
+            match name.and_then(|name| Some((name, tensors.get(name)?))) {
                 Some((name, value)) => {
-                    let value = parameter.fitting(value).map_err(|error| {
-                        if *name == parameter.name() { error } else { error.within(name) }
-                    })?;
+                    let value = parameter
+                        .fitting(value)
+                        .map_err(|error| if *name == own { error } else { error.within(name) })?;
                     new.push((parameter, value));
-                    report.loaded.push(parameter.name().to_string());
+                    report.loaded.push(own);
                 }
-                None => report.missing.push(parameter.name().to_string()),
+                None => report.missing.push(own),
             }
         }
         for (parameter, value) in new {
@@ -520,7 +553,8 @@ impl Parameters {
         Ok(report)
     }
 
-    /// As [`Parameters::set_renamed`], from a safetensors file.
+    /// As [`Parameters::set_renamed`], from a safetensors file, of which nothing is read but what is for a
+    /// parameter: a tensor that the renaming leaves out may have a type that no tensor stores.
     /// Refuses a file that cannot be read, and what [`Parameters::set_renamed`] refuses.
     ///
     /// ```
@@ -540,10 +574,16 @@ impl Parameters {
     pub fn load_renamed(
         &self,
         path: impl AsRef<Path>,
-        rename: impl FnMut(&str) -> Option<String>,
+        mut rename: impl FnMut(&str) -> Option<String>,
     ) -> Result<LoadReport> {
         let path = path.as_ref();
-        let (tensors, _) = file::load(path)?;
-        self.set_renamed(&tensors, rename).map_err(|error| error.within(path.display()))
+        let mut renamed = Renamed::default();
+        let tensors = file::load_chosen(path, |names| {
+            renamed = self.renamed(names, &mut rename)?;
+            Ok(renamed.given.values().cloned().collect())
+        });
+        tensors
+            .and_then(|tensors| self.set_given(renamed, &tensors))
+            .map_err(|error| error.within(path.display()))
     }
 }

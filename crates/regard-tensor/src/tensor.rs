@@ -184,7 +184,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn zeros_like(&self) -> Result<Self> {
-        self.backend().full(self.dims(), 0.0, self.dtype())
+        self.full_like(0.0)
     }
 
     /// Ones in another tensor's shape and type, where that one lies.
@@ -196,7 +196,22 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn ones_like(&self) -> Result<Self> {
-        self.backend().full(self.dims(), 1.0, self.dtype())
+        self.full_like(1.0)
+    }
+
+    /// One number everywhere, in another tensor's shape and type, where that one lies.
+    /// Refuses a number that the type does not hold.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// assert_eq!(Tensor::from([3f32, 4.0]).full_like(0.5)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// let error = Tensor::from([3i64, 4]).full_like(0.5).unwrap_err();
+    /// assert_eq!(error.to_string(), "full_like: i64 does not hold 0.5");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn full_like(&self, x: f64) -> Result<Self> {
+        check_held("full_like", x, self.dtype())?;
+        self.backend().full(self.dims(), x, self.dtype())
     }
 
     /// The whole numbers from `start` up to and without `end`; none where `end` is not larger. Refuses
@@ -667,6 +682,17 @@ impl Tensor {
         let (start, end) = (self.layout.offset, self.layout.end());
         Ok((&self.data("strided")?[start..end], &self.layout.strides))
     }
+}
+
+/// Refuses a number that a type does not hold. A fraction is rounded, as every number that is written into a
+/// tensor; none becomes infinite.
+pub(crate) fn check_held(op: &str, x: f64, dtype: DType) -> Result<()> {
+    let held = scalars!(dtype, T => <T as Scalar>::from_f64(x).to_f64());
+    ensure!(
+        held == x || dtype.is_differentiable() && (x.is_nan() || held.is_finite()),
+        "{op}: {dtype} does not hold {x}"
+    );
+    Ok(())
 }
 
 /// The layout of a shape that so many numbers fill.

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | [`attention`] | the operator on tensors: scores, masks, biases, normalizers; mechanisms with parameters; REINFORCE |
 //! | [`layers`] | multi-head attention, Transformer blocks, recurrent, convolutional and graph layers, pooling, positions |
-//! | [`models`] | sequence to sequence, labeler, classifier, Vision Transformer, graph network, kernel regression |
+//! | [`models`] | sequence to sequence, labeler, classifier, Vision Transformer, graph network, kernel regression, memory network, span reader |
 //! | [`tensor`] | tensors with gradients, parameters, optimizers, random numbers, files |
 //! | [`prelude`] | what a model of one's own needs, for `use regard::prelude::*` |
 //!
@@ -57,7 +57,11 @@ pub mod models;
 pub mod prelude;
 
 pub use mode::Mode;
+#[doc(inline)]
 pub use regard_tensor as tensor;
+#[cfg(feature = "ndarray")]
+pub use regard_tensor::ndarray;
+#[doc(inline)]
 pub use regard_tensor::{DType, Error, Result, Tensor};
 
 // Inside the crate every item goes by its own name: `crate::Linear`.
@@ -70,8 +74,10 @@ use models::*;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The programs of two pages in `docs`, likewise.
+/// The programs of two pages in `docs`, in both languages, likewise.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-candle-burn-tch.md")]
+#[doc = include_str!("../../../docs/from-candle-burn-tch.zh.md")]
 #[doc = include_str!("../../../docs/performance-in-rust.md")]
+#[doc = include_str!("../../../docs/performance-in-rust.zh.md")]
 struct Pages;

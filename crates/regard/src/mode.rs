@@ -17,7 +17,8 @@ use regard_tensor::{Random, Result, Tensor};
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
     /// Used: nothing is random. Gradients still flow, which saliency needs; where nobody asks for
-    /// them, [`without_gradients`](regard_tensor::without_gradients) saves the memory of the tape.
+    /// them, [`without_gradients`](crate::tensor::without_gradients) saves the memory of the tape. What
+    /// decodes step by step (`extend`, `recall`) records none.
     ///
     /// ```
     /// use regard::prelude::*;

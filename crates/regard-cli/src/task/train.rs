@@ -10,6 +10,7 @@ use super::{show, table};
 use crate::heap;
 use crate::limits::Limits;
 use crate::output::{Destination, note};
+use crate::sentence::sentence;
 use anyhow::{Result, bail};
 use clap::Args;
 use regard::tensor::limit_parameters;
@@ -335,7 +336,7 @@ fn picture(run: &Run, model: &dyn Model, input: &Input, to: &mut impl Write) -> 
         .and_then(|caption| show::png(scene, &caption));
     match drawn.and_then(|png| Destination::new(&file).write(&png, to)) {
         Ok(()) => writeln!(to, "attention {}", file.display())?,
-        Err(error) => note(&format!("no picture of the attention: {error:#}")),
+        Err(error) => note(&format!("no picture of the attention: {}", sentence(&error))),
     }
     Ok(true)
 }

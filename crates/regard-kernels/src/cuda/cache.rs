@@ -70,7 +70,7 @@ impl Cache {
     /// The folder, if entries can be kept there; else what is in the way.
     pub fn folder(&self) -> Result<&Path, Error> {
         let Some(folder) = &self.folder else {
-            return Err(Error::new(
+            return Err(Error::device(
                 "there is no folder to keep the kernels' machine code in, so that each start compiles \
                  them: name one in REGARD_CACHE",
             ));
@@ -79,7 +79,7 @@ impl Cache {
         let written = self.make().and_then(|()| write_new(&probe, &[]));
         let _ = fs::remove_file(&probe);
         written.map(|()| folder.as_path()).map_err(|error| {
-            Error::new(format!(
+            Error::device(format!(
                 "the kernels' machine code cannot be kept in {}, so that each start compiles them: \
                  {error}",
                 folder.display()

@@ -49,7 +49,7 @@ pub fn compile_for(architecture: &str, text: &str) -> Result<Compiled, Error> {
     let log = unsafe { result::get_program_log(program.0) }.map(readable).unwrap_or_default();
     if let Err(error) = compiled {
         let first = log.lines().find(|line| line.contains("error")).unwrap_or("no reason given");
-        return Err(Error::new(format!(
+        return Err(Error::device(format!(
             "NVRTC did not compile a kernel for {architecture} ({error}): {first}"
         )));
     }
@@ -85,7 +85,7 @@ impl Drop for Program {
 }
 
 fn failed(error: &result::NvrtcError) -> Error {
-    Error::new(format!("NVRTC failed: {error}"))
+    Error::device(format!("NVRTC failed: {error}"))
 }
 
 fn readable(log: Vec<c_char>) -> String {

@@ -7,7 +7,7 @@ use super::module::Module;
 use super::step::StepText;
 use super::step::product;
 use super::{compiler, library, refused};
-use crate::error::{Error, ensure};
+use crate::error::Error;
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -163,21 +163,22 @@ impl Cuda {
     pub fn new(ordinal: usize) -> Result<Self, Error> {
         library::driver()?;
         let count = result::device::get_count().map_err(|e| refused("to be counted", e))?;
-        ensure!(count > 0, "the NVIDIA driver is there, but it sees no GPU");
-        ensure!(
-            ordinal < count as usize,
-            "there is no GPU {ordinal}: the driver sees {count}, counted from 0"
-        );
+        if count <= 0 {
+            return Err(Error::device("the NVIDIA driver is there, but it sees no GPU"));
+        }
+        if ordinal >= count as usize {
+            return Err(Error::device(format!(
+                "there is no GPU {ordinal}: the driver sees {count}, counted from 0"
+            )));
+        }
         let handle = result::device::get(ordinal as i32).map_err(|e| refused("to be opened", e))?;
         let capability = capability(handle)?;
-        ensure!(
-            capability >= OLDEST,
-            "GPU {ordinal} has compute capability {}.{}; the kernels need {}.{} or newer",
-            capability.0,
-            capability.1,
-            OLDEST.0,
-            OLDEST.1
-        );
+        if capability < OLDEST {
+            return Err(Error::device(format!(
+                "GPU {ordinal} has compute capability {}.{}; the kernels need {}.{} or newer",
+                capability.0, capability.1, OLDEST.0, OLDEST.1
+            )));
+        }
         // SAFETY: the handle is the driver's own; `Device` gives the context back.
         let context =
             unsafe { result::primary_ctx::retain(handle) }.map_err(|e| refused("a context", e))?;

@@ -11,7 +11,7 @@ pub(super) fn driver() -> Result<(), Error> {
         .get_or_init(|| {
             // SAFETY: the driver's library runs nothing but its own initialization.
             if !unsafe { cudarc::driver::sys::is_culib_present() } {
-                return Err(Error::new(
+                return Err(Error::device(
                     "there is no NVIDIA driver (libcuda.so.1 was not found): install one, or \
                      compute on the CPU",
                 ));
@@ -42,7 +42,7 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
         return match open(&path) {
             Ok(()) => Ok(Nvrtc::File(path)),
             Err(reason) => {
-                Err(Error::new(format!("REGARD_NVRTC names {}: {reason}", path.display())))
+                Err(Error::device(format!("REGARD_NVRTC names {}: {reason}", path.display())))
             }
         };
     }
@@ -55,7 +55,7 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
             return Ok(Nvrtc::File(file));
         }
     }
-    Err(Error::new(
+    Err(Error::device(
         "NVRTC, which compiles the kernels, was not found: install the CUDA toolkit or \
          `pip install nvidia-cuda-nvrtc`, or say where libnvrtc.so is in REGARD_NVRTC",
     ))
@@ -75,7 +75,7 @@ pub(super) fn has_cublas_lt() -> Result<bool, Error> {
             let opened = keep_open(&path);
             let wrong = || Err("it is not libcublasLt.so of CUDA 12 or 13".into());
             opened.and_then(|()| if is_found() { Ok(true) } else { wrong() }).map_err(|reason| {
-                Error::new(format!("REGARD_CUBLASLT names {}: {reason}", path.display()))
+                Error::device(format!("REGARD_CUBLASLT names {}: {reason}", path.display()))
             })
         }
         None => {

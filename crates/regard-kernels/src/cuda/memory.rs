@@ -110,7 +110,7 @@ pub(super) fn clear(device: &Device, at: sys::CUdeviceptr, bytes: usize) -> Resu
 
 /// What is said where the GPU's memory is full.
 pub(super) fn no_room(bytes: usize) -> Error {
-    Error::new(format!(
+    Error::memory(format!(
         "the GPU has no room for {} more: use a smaller batch, or the CPU",
         megabytes(bytes)
     ))

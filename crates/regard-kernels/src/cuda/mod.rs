@@ -35,7 +35,7 @@ pub use device::{Cuda, CudaInfo};
 pub use step::{Operand, Product, ProductBase};
 
 use crate::error::Error;
-use cudarc::driver::DriverError;
+use cudarc::driver::{DriverError, sys};
 
 /// The compute capability that the tensor cores' forms are written for.
 const HOPPER: (i32, i32) = (9, 0);
@@ -47,5 +47,9 @@ fn refused(what: &str, error: DriverError) -> Error {
     let reason =
         error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("an unknown error");
     let name = error.error_name().ok().and_then(|text| text.to_str().ok()).unwrap_or("");
-    Error::new(format!("the GPU refused {what}: {reason} ({name})"))
+    let sentence = format!("the GPU refused {what}: {reason} ({name})");
+    match error.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::memory(sentence),
+        _ => Error::device(sentence),
+    }
 }

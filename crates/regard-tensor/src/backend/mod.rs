@@ -285,7 +285,7 @@ pub(crate) fn meeting(operands: &[&Tensor]) -> Device {
 /// Refuses a GPU where there is no code for one.
 #[cfg(not(feature = "cuda"))]
 pub(crate) fn without_cuda() -> crate::Error {
-    crate::Error::new("regard-tensor was compiled without its feature `cuda`")
+    crate::Error::device("regard-tensor was compiled without its feature `cuda`")
 }
 
 /// The backend of the device that all operands lie on; refuses operands on two.

@@ -1,7 +1,7 @@
 //! Activations, with the bias added on the way, by the fused kernel.
 
 use crate::backend;
-use crate::ops::{in_f32, same_dtype};
+use crate::ops::{check_float, in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 use regard_kernels::Activation;
 
@@ -16,12 +16,18 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn activate(&self, f: Activation) -> Result<Tensor> {
+        self.activated("activate", f)
+    }
+
+    /// As [`Tensor::activate`], by the name of who asked.
+    fn activated(&self, op: &str, f: Activation) -> Result<Tensor> {
         if f == Activation::Identity {
             return Ok(self.clone());
         }
         if self.dtype().is_half() {
-            return in_f32([self], |[x]| x.activate(f));
+            return in_f32([self], |[x]| x.activated(op, f));
         }
+        check_float(op, self)?;
         self.fused_activation(None, f)
     }
 
@@ -33,7 +39,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn relu(&self) -> Result<Tensor> {
-        self.activate(Activation::Relu)
+        self.activated("relu", Activation::Relu)
     }
 
     /// x · Φ(x), with the error function.
@@ -44,7 +50,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn gelu(&self) -> Result<Tensor> {
-        self.activate(Activation::Gelu)
+        self.activated("gelu", Activation::Gelu)
     }
 
     /// x / (1 + e⁻ˣ).
@@ -55,7 +61,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn silu(&self) -> Result<Tensor> {
-        self.activate(Activation::Silu)
+        self.activated("silu", Activation::Silu)
     }
 
     /// The hyperbolic tangent.
@@ -66,7 +72,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn tanh(&self) -> Result<Tensor> {
-        self.activate(Activation::Tanh)
+        self.activated("tanh", Activation::Tanh)
     }
 
     /// 1 / (1 + e⁻ˣ).
@@ -77,7 +83,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sigmoid(&self) -> Result<Tensor> {
-        self.activate(Activation::Sigmoid)
+        self.activated("sigmoid", Activation::Sigmoid)
     }
 
     /// x where x > 0, alpha · (eˣ − 1) elsewhere.
@@ -88,7 +94,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn elu(&self, alpha: f64) -> Result<Tensor> {
-        self.activate(Activation::Elu { alpha })
+        self.activated("elu", Activation::Elu { alpha })
     }
 
     /// f(x + bias), the bias along the last axis: one pass instead of two.
@@ -112,6 +118,7 @@ impl Tensor {
         if self.dtype().is_half() {
             return in_f32([self, bias], |[x, bias]| x.activate_with(bias, f));
         }
+        check_float("activate_with", self)?;
         self.fused_activation(Some(bias), f)
     }
 

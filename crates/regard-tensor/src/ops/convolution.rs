@@ -3,7 +3,7 @@
 
 use crate::backend::{self, Windows};
 use crate::layout::{Dims, times};
-use crate::ops::same_dtype;
+use crate::ops::{check_float, same_dtype};
 use crate::{Error, Result, Tensor, ensure};
 
 /// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
@@ -110,13 +110,19 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn unfold(&self, window: &SlidingWindow) -> Result<Tensor> {
-        ensure!(self.rank() == 4, "unfold: wants [B, C, H, W], was given {:?}", self.shape());
+        self.unfolded("unfold", window)
+    }
+
+    /// As [`Tensor::unfold`], by the name of who asked.
+    pub(crate) fn unfolded(&self, op: &str, window: &SlidingWindow) -> Result<Tensor> {
+        ensure!(self.rank() == 4, "{op}: wants [B, C, H, W], was given {:?}", self.shape());
+        check_float(op, self)?;
         let [b, c] = [self.shape()[0], self.shape()[1]];
         let size = [self.shape()[2], self.shape()[3]];
-        let places = window.output_size(size).map_err(|error| error.within("unfold"))?;
-        let each = window.area("unfold")?;
-        let count = times("unfold", places[0], places[1])?;
-        let shape = Dims::new(&[b, times("unfold", c, each)?, count])?;
+        let places = window.output_size(size).map_err(|error| error.within(op))?;
+        let each = window.area(op)?;
+        let count = times(op, places[0], places[1])?;
+        let shape = Dims::new(&[b, times(op, c, each)?, count])?;
         let windows = Windows { slide: *window, size, places };
         let out = self.backend().unfold(&self.detach().contiguous()?, &windows, &shape)?;
         let before = *self.dims();
@@ -150,18 +156,39 @@ impl Tensor {
             "conv2d: images of shape {sx:?}, weights of shape {sw:?} and a window of {:?} do not fit",
             window.kernel
         );
-        same_dtype("conv2d", ("the images are", self), ("the weights", weight))?;
+        if let Some(bias) = bias {
+            let o = sw[0];
+            ensure!(
+                bias.shape() == [o],
+                "conv2d: a bias of shape {:?} for {o} outputs",
+                bias.shape()
+            );
+        }
+        self.convolved("conv2d", weight, bias, window)
+    }
+
+    /// Images and weights of four axes that fit, by the name of who asked.
+    fn convolved(
+        &self,
+        op: &str,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: &SlidingWindow,
+    ) -> Result<Tensor> {
+        let (sx, sw) = (self.shape(), weight.shape());
+        same_dtype(op, ("the input is", self), ("the weights", weight))?;
+        if let Some(bias) = bias {
+            same_dtype(op, ("the input is", self), ("the bias", bias))?;
+        }
         let [height, width] =
-            window.output_size([sx[2], sx[3]]).map_err(|error| error.within("conv2d"))?;
+            window.output_size([sx[2], sx[3]]).map_err(|error| error.within(op))?;
         let (b, o) = (sx[0], sw[0]);
         // The images, which are smaller than their columns, are what is copied to a GPU.
         let images = self.constant_on(backend::meeting(&[self, weight]))?;
-        let columns = images.unfold(window)?;
+        let columns = images.unfolded(op, window)?;
         let weight = weight.reshape(&[o, sw[1] * sw[2] * sw[3]])?;
         let y = weight.matmul(&columns)?.reshape(&[b, o, height, width])?;
         let Some(bias) = bias else { return Ok(y) };
-        ensure!(bias.shape() == [o], "conv2d: a bias of shape {:?} for {o} outputs", bias.shape());
-        same_dtype("conv2d", ("the images are", self), ("the bias", bias))?;
         y.add(&bias.reshape(&[o, 1, 1])?)
     }
 
@@ -184,18 +211,26 @@ impl Tensor {
         padding: usize,
         dilation: usize,
     ) -> Result<Tensor> {
+        let (sx, sw) = (self.shape(), weight.shape());
         ensure!(
-            self.rank() == 3 && weight.rank() == 3,
-            "conv1d: wants [B, C, N] and weights [O, C, k], was given {:?} and {:?}",
-            self.shape(),
-            weight.shape()
+            sx.len() == 3 && sw.len() == 3 && sx[1] == sw[1],
+            "conv1d: wants [B, C, N] and weights [O, C, k], was given {sx:?} and {sw:?}"
         );
+        if let Some(bias) = bias {
+            let o = sw[0];
+            ensure!(
+                bias.shape() == [o],
+                "conv1d: a bias of shape {:?} for {o} outputs",
+                bias.shape()
+            );
+        }
         let window = SlidingWindow {
-            kernel: [1, weight.shape()[2]],
+            kernel: [1, sw[2]],
             stride: [1, stride],
             padding: [0, padding],
             dilation: [1, dilation],
         };
-        self.unsqueeze(2)?.conv2d(&weight.unsqueeze(2)?, bias, &window)?.squeeze(2)
+        let x = self.unsqueeze(2)?;
+        x.convolved("conv1d", &weight.unsqueeze(2)?, bias, &window)?.squeeze(2)
     }
 }

@@ -62,7 +62,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn rows(&self, index: &Tensor) -> Result<Tensor> {
-        self.embed(index, None)
+        self.looked_up("rows", index, None)
     }
 
     /// As [`Tensor::rows`], by indices at hand: what a beam does when its hypotheses change places.
@@ -81,7 +81,7 @@ impl Tensor {
             ensure!(false, "pick: index {} at place {at} is not within 0..{n}", items[at]);
         }
         let index = items.iter().map(|&item| item as i64).collect();
-        self.rows(&Tensor::from_vec(index, &[items.len()])?)
+        self.looked_up("pick", &Tensor::from_vec(index, &[items.len()])?, None)
     }
 
     /// As [`Tensor::rows`], for a table of vectors of which one, the padding, learns nothing.
@@ -96,21 +96,31 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn embed(&self, index: &Tensor, padding: Option<usize>) -> Result<Tensor> {
-        ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
+        self.looked_up("embed", index, padding)
+    }
+
+    /// As [`Tensor::embed`], by the name of who asked.
+    fn looked_up(
+        &self,
+        op: &'static str,
+        index: &Tensor,
+        padding: Option<usize>,
+    ) -> Result<Tensor> {
+        ensure!(self.rank() >= 1, "{op}: a tensor without axes has no rows");
         // In main memory rows are copied as they are; a table may be large, and few of its rows asked for.
         if self.dtype().is_half() && self.device() != Device::Cpu {
-            return in_f32([self], |[x]| x.embed(index, padding));
+            return in_f32([self], |[x]| x.looked_up(op, index, padding));
         }
         let table = self.detach().contiguous()?;
         let n = self.shape()[0];
         if let Some(id) = padding {
-            ensure!(id < n, "rows: the padding {id} is not within 0..{n}");
+            ensure!(id < n, "{op}: the padding {id} is not within 0..{n}");
         }
         let mut shape = index.shape().to_vec();
         shape.extend(&self.shape()[1..]);
-        let shape = Dims::new(&shape).map_err(|error| error.within("rows"))?;
-        let index = indices("rows", index, n, self)?;
-        let out = backend::together("rows", &[self, &index])?.rows(&table, &index, &shape)?;
+        let shape = Dims::new(&shape).map_err(|error| error.within(op))?;
+        let index = indices(op, index, n, self)?;
+        let out = backend::together(op, &[self, &index])?.rows(&table, &index, &shape)?;
         let (before, dtype) = (*self.dims(), self.dtype());
         Ok(out.record("rows", &[self], move |g, to| {
             let g = if dtype.is_half() { g.to_dtype(DType::F32)? } else { g.contiguous()? };

@@ -72,7 +72,26 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn stack(parts: &[Tensor], at: usize) -> Result<Tensor> {
-        let parts = parts.iter().map(|part| part.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
+        let Some(first) = parts.first() else {
+            return Err(Error::new("stack: no tensors were given"));
+        };
+        ensure!(
+            at <= first.rank(),
+            "stack: a new axis {at} of tensors of shape {:?}",
+            first.shape()
+        );
+        for part in parts {
+            ensure!(
+                part.dtype() == first.dtype() && part.shape() == first.shape(),
+                "stack: {} {:?} and {} {:?} do not fit",
+                first.dtype(),
+                first.shape(),
+                part.dtype(),
+                part.shape()
+            );
+        }
+        let parts = parts.iter().map(|part| part.unsqueeze(at)).collect::<Result<Vec<_>>>();
+        let parts = parts.map_err(|error| error.within("stack"))?;
         Tensor::cat(&parts, at as isize)
     }
 

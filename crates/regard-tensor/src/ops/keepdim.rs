@@ -1,5 +1,6 @@
 //! Reductions whose axis stays, with size 1, so that the result broadcasts against what it came of.
 
+use crate::backend::Extreme;
 use crate::layout::axis;
 use crate::{Result, Tensor};
 
@@ -14,7 +15,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum_keepdim(&self, at: isize) -> Result<Tensor> {
-        self.sum(at)?.unsqueeze(axis("sum", at, self.shape())?)
+        self.summed("sum_keepdim", at)?.unsqueeze(axis("sum_keepdim", at, self.shape())?)
     }
 
     /// As [`Tensor::mean`]; the axis stays, with size 1.
@@ -26,7 +27,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mean_keepdim(&self, at: isize) -> Result<Tensor> {
-        self.mean(at)?.unsqueeze(axis("mean", at, self.shape())?)
+        self.averaged("mean_keepdim", at)?.unsqueeze(axis("mean_keepdim", at, self.shape())?)
     }
 
     /// As [`Tensor::max`]; the axis stays in both, with size 1.
@@ -40,8 +41,8 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn max_keepdim(&self, at: isize) -> Result<(Tensor, Tensor)> {
-        let (largest, index) = self.max(at)?;
-        let at = axis("max", at, self.shape())?;
+        let (largest, index) = self.extreme("max_keepdim", at, Extreme::Largest)?;
+        let at = axis("max_keepdim", at, self.shape())?;
         Ok((largest.unsqueeze(at)?, index.unsqueeze(at)?))
     }
 
@@ -54,8 +55,8 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn min_keepdim(&self, at: isize) -> Result<(Tensor, Tensor)> {
-        let (smallest, index) = self.min(at)?;
-        let at = axis("min", at, self.shape())?;
+        let (smallest, index) = self.extreme("min_keepdim", at, Extreme::Smallest)?;
+        let at = axis("min_keepdim", at, self.shape())?;
         Ok((smallest.unsqueeze(at)?, index.unsqueeze(at)?))
     }
 }

@@ -1,7 +1,7 @@
 //! Losses.
 
 use crate::backend;
-use crate::ops::{in_f32, same_dtype};
+use crate::ops::{check_float, in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 use regard_kernels::CrossEntropy;
 
@@ -57,6 +57,7 @@ impl Tensor {
         if self.dtype().is_half() {
             return in_f32([self], |[x]| x.cross_entropy(targets, rule));
         }
+        check_float(OP, self)?;
         let targets = targets.as_indices(OP)?.to_device(self.device())?;
         let weight =
             targets.backend().reciprocal_count(&targets, rule.ignore_index, self.dtype())?;
@@ -84,6 +85,8 @@ impl Tensor {
         if self.dtype().is_half() {
             return in_f32([self, target], |[x, target]| x.squared_error(target));
         }
+        check_float("squared_error", self)?;
+        ensure!(self.numel() > 0, "squared_error: {:?} has no numbers", self.shape());
         self.sub(target)?.square()?.mean_all()
     }
 
@@ -114,6 +117,7 @@ impl Tensor {
         if self.dtype().is_half() {
             return in_f32([self, target], |[x, target]| x.binary_cross_entropy_elements(target));
         }
+        check_float(OP, self)?;
         let device = backend::meeting(&[self, target]);
         let (x, t) = (self.constant_on(device)?.detach(), target.constant_on(device)?.detach());
         backend::together(OP, &[&x, &t])?;
@@ -146,6 +150,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        ensure!(self.numel() > 0, "binary_cross_entropy: {:?} has no numbers", self.shape());
         self.binary_cross_entropy_elements(target)?.mean_all()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::backend;
 use crate::layout::{Dims, Layout, broadcast};
-use crate::ops::{in_f32, same_dtype};
+use crate::ops::{check_float, in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 
 /// The leading axes of two stacks broadcast to one shape, and both layouts in it.
@@ -124,6 +124,9 @@ impl Tensor {
         );
         same_dtype("linear", ("the input is", self), ("the weights", weight))?;
         let Some(bias) = bias else {
+            if !self.dtype().is_half() {
+                check_float("linear", self)?;
+            }
             return if sx.len() == 1 {
                 self.unsqueeze(0)?.matmul(&weight.transpose(0, 1)?)?.squeeze(0)
             } else {

@@ -26,6 +26,6 @@ mod where_;
 
 pub(crate) use binary::{add_into, add_to_part, own, same_dtype};
 pub use convolution::SlidingWindow;
-pub(crate) use halves::in_f32;
+pub(crate) use halves::{check_float, in_f32};
 pub use index::{Index, Indices};
 pub use recurrent::{Recurred, RecurrentStart};

@@ -1,7 +1,7 @@
 //! Layer normalization, by the fused kernel, and RMS normalization.
 
 use crate::backend;
-use crate::ops::{in_f32, same_dtype};
+use crate::ops::{check_float, in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 
 const OP: &str = "layer_norm";
@@ -71,6 +71,7 @@ impl Tensor {
         if self.dtype().is_half() {
             return in_f32([self, gamma], |[x, gamma]| x.rms_norm(gamma, eps));
         }
+        check_float(OP, self)?;
         let device = backend::meeting(&[self, gamma]);
         let (x, gain) = (self.constant_on(device)?.detach(), gamma.constant_on(device)?.detach());
         backend::together(OP, &[&x, &gain])?;

@@ -1,6 +1,7 @@
 //! Pooling: the largest or the mean of each window of an image.
 
 use crate::layout::{Dims, times};
+use crate::ops::check_float;
 use crate::ops::convolution::SlidingWindow;
 use crate::{Result, Tensor, ensure};
 
@@ -28,7 +29,7 @@ impl Tensor {
         // Columns of −∞ where the window leaves the image: pad first, then pool without padding.
         let padded = self.padded_with(window.padding, f64::NEG_INFINITY)?;
         let bare = SlidingWindow { padding: [0, 0], ..*window };
-        let columns = padded.unfold(&bare)?.reshape(&[b, c, each, count])?;
+        let columns = padded.unfolded("max_pool2d", &bare)?.reshape(&[b, c, each, count])?;
         columns.max(2)?.0.reshape(&[b, c, places[0], places[1]])
     }
 
@@ -45,12 +46,13 @@ impl Tensor {
         let (b, c, places) = self.pooled("mean_pool2d", window)?;
         let each = window.area("mean_pool2d")?;
         let count = times("mean_pool2d", places[0], places[1])?;
-        let columns = self.unfold(window)?.reshape(&[b, c, each, count])?;
+        let columns = self.unfolded("mean_pool2d", window)?.reshape(&[b, c, each, count])?;
         columns.mean(2)?.reshape(&[b, c, places[0], places[1]])
     }
 
     fn pooled(&self, op: &str, window: &SlidingWindow) -> Result<(usize, usize, [usize; 2])> {
         ensure!(self.rank() == 4, "{op}: wants [B, C, H, W], was given {:?}", self.shape());
+        check_float(op, self)?;
         let s = self.shape();
         let places = window.output_size([s[2], s[3]]).map_err(|error| error.within(op))?;
         Ok((s[0], s[1], places))

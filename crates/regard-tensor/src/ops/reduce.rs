@@ -2,7 +2,7 @@
 
 use crate::backend::Extreme;
 use crate::layout::{Dims, axis};
-use crate::ops::in_f32;
+use crate::ops::{check_float, in_f32};
 use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
@@ -15,10 +15,16 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum(&self, at: isize) -> Result<Tensor> {
+        self.summed("sum", at)
+    }
+
+    /// As [`Tensor::sum`], by the name of who asked.
+    pub(crate) fn summed(&self, op: &str, at: isize) -> Result<Tensor> {
         if self.dtype().is_half() {
-            return in_f32([self], |[x]| x.sum(at));
+            return in_f32([self], |[x]| x.summed(op, at));
         }
-        let at = axis("sum", at, self.shape())?;
+        let at = axis(op, at, self.shape())?;
+        check_float(op, self)?;
         let out = self.backend().sum(&self.detach().contiguous()?, at)?;
         let before = *self.dims();
         Ok(out.record("sum", &[self], move |g, to| {
@@ -35,7 +41,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum_all(&self) -> Result<Tensor> {
-        self.reshape(&[self.numel()])?.sum(0)
+        self.reshape(&[self.numel()])?.summed("sum_all", 0)
     }
 
     /// The mean over an axis, which goes away.
@@ -47,13 +53,18 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mean(&self, at: isize) -> Result<Tensor> {
-        let n = self.shape()[axis("mean", at, self.shape())?];
-        ensure!(n > 0, "mean: axis {at} of {:?} is empty", self.shape());
+        self.averaged("mean", at)
+    }
+
+    /// As [`Tensor::mean`], by the name of who asked.
+    pub(crate) fn averaged(&self, op: &str, at: isize) -> Result<Tensor> {
+        let n = self.shape()[axis(op, at, self.shape())?];
+        ensure!(n > 0, "{op}: axis {at} of {:?} is empty", self.shape());
         // A sum of f16 would soon be too large for one.
         if self.dtype().is_half() {
-            return in_f32([self], |[x]| x.mean(at));
+            return in_f32([self], |[x]| x.averaged(op, at));
         }
-        self.sum(at)?.scale(1.0 / n as f64)
+        self.summed(op, at)?.scale(1.0 / n as f64)
     }
 
     /// The mean of all numbers.
@@ -65,7 +76,8 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mean_all(&self) -> Result<Tensor> {
-        self.reshape(&[self.numel()])?.mean(0)
+        ensure!(self.numel() > 0, "mean_all: {:?} has no numbers", self.shape());
+        self.reshape(&[self.numel()])?.averaged("mean_all", 0)
     }
 
     /// The largest number along an axis, which goes away, and its index; the first among equals,
@@ -121,7 +133,7 @@ impl Tensor {
         Ok(self.detach().extreme("argmin", at, Extreme::Smallest)?.1)
     }
 
-    fn extreme(&self, op: &str, at: isize, which: Extreme) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn extreme(&self, op: &str, at: isize, which: Extreme) -> Result<(Tensor, Tensor)> {
         let at = axis(op, at, self.shape())?;
         ensure!(self.shape()[at] > 0, "{op}: axis {at} of {:?} is empty", self.shape());
         let x = match self.dtype().is_half() {

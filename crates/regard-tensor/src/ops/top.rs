@@ -1,12 +1,13 @@
 //! The largest numbers along an axis.
 
 use crate::layout::axis;
-use crate::{Result, Tensor, ensure};
+use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
     /// The `k` largest numbers along an axis, the largest first, and their indices: the axis has size
     /// `k` in both. Among equals the first comes first; a NaN comes before any number, as in
-    /// [`Tensor::max`]. The gradient goes to the chosen. Refuses a `k` larger than the axis.
+    /// [`Tensor::max`]. The gradient goes to the chosen. Refuses a `k` larger than the
+    /// axis, whole numbers and bools.
     ///
     /// On a GPU the indices are found by the CPU, between two copies.
     ///
@@ -23,7 +24,11 @@ impl Tensor {
         let at = axis("topk", at, self.shape())?;
         let n = self.shape()[at];
         ensure!(k <= n, "topk: {k} of axis {at} of {:?}, which has {n}", self.shape());
-        let index = self.backend().top_k(&self.detach().contiguous()?, at, k)?;
+        let x = match self.dtype().is_half() {
+            true => self.detach().to_dtype(DType::F32)?,
+            false => self.detach(),
+        };
+        let index = self.backend().top_k(&x.contiguous()?, at, k)?;
         Ok((self.gather(at as isize, &index)?, index))
     }
 }

@@ -237,11 +237,14 @@ impl Tensor {
             !self.has_gradient() && !x.has_gradient(),
             "write: a tensor on the tape cannot be overwritten"
         );
-        let part = self.narrow(
-            at,
-            start,
-            x.shape().get(axis("write", at, self.shape())?).copied().unwrap_or(0),
-        )?;
+        let axis = axis("write", at, self.shape())?;
+        let length = x.shape().get(axis).copied().unwrap_or(0);
+        ensure!(
+            start.checked_add(length).is_some_and(|end| end <= self.shape()[axis]),
+            "write: {length} from {start} on leave axis {axis} of {:?}",
+            self.shape()
+        );
+        let part = self.narrow(at, start, length)?;
         ensure!(
             part.shape() == x.shape() && self.dtype() == x.dtype(),
             "write: {} {:?} over a part of {} {:?}",

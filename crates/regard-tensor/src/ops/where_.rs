@@ -3,7 +3,14 @@
 use crate::backend;
 use crate::layout::broadcast;
 use crate::ops::same_dtype;
+use crate::tensor::check_held;
 use crate::{DType, Result, Tensor, ensure};
+
+fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
+    let (dtype, shape) = (mask.dtype(), mask.shape());
+    ensure!(dtype == DType::Bool, "{op}: the mask is {dtype} {shape:?}; it is bool");
+    Ok(())
+}
 
 impl Tensor {
     /// where / select (`torch.where`): `yes` where this tensor of bools is true, `no` elsewhere; all
@@ -18,12 +25,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn where_(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
-        ensure!(
-            self.dtype() == DType::Bool,
-            "where: the mask is {} {:?}; it is bool",
-            self.dtype(),
-            self.shape()
-        );
+        check_mask("where", self)?;
         same_dtype("where", ("the tensor for true is", yes), ("the one for false", no))?;
         let device = backend::meeting(&[self, yes, no]);
         let mask = &self.constant_on(device)?;
@@ -67,14 +69,9 @@ impl Tensor {
             mask.shape(),
             self.shape()
         );
+        check_held(OP, x, self.dtype())?;
+        check_mask(OP, mask)?;
         let number = Tensor::full(&[], x, self.dtype())?;
-        // A fraction is rounded, as every number that is written into a tensor; none becomes infinite.
-        let held = number.item()?;
-        ensure!(
-            held == x || self.dtype().is_differentiable() && (x.is_nan() || held.is_finite()),
-            "{OP}: {} does not hold {x}",
-            self.dtype()
-        );
-        mask.where_(&number.to_device(self.device())?, self).map_err(|error| error.within(OP))
+        mask.where_(&number.to_device(self.device())?, self)
     }
 }

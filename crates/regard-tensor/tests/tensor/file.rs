@@ -58,9 +58,45 @@ fn malformed_files_are_refused_by_name() {
 #[test]
 fn a_type_that_no_tensor_has_is_refused_with_the_tensors_name() {
     let folder = tempfile::tempdir().unwrap();
-    let header = r#"{"bytes":{"dtype":"I16","shape":[4],"data_offsets":[0,8]}}"#;
-    let error = load(written(&folder, "i16", &bytes(header, &[0; 8]))).unwrap_err().to_string();
-    assert!(error.contains("\"bytes\"") && error.contains("I16"), "{error}");
+    let header = r#"{"bytes":{"dtype":"F8_E5M2","shape":[8],"data_offsets":[0,8]}}"#;
+    let error = load(written(&folder, "f8", &bytes(header, &[0; 8]))).unwrap_err().to_string();
+    assert!(error.contains("\"bytes\"") && error.contains("F8_E5M2"), "{error}");
+}
+
+#[test]
+fn whole_numbers_of_every_width_are_read_as_i64() {
+    let folder = tempfile::tempdir().unwrap();
+    // What NumPy writes for the smallest, -1 or 1, and the largest, by the bytes, lowest first.
+    type Case<'a> = (&'a str, usize, Vec<u8>, [i64; 3]);
+    let le = |parts: &[&[u8]]| parts.concat();
+    let cases: [Case; 5] = [
+        ("I8", 1, vec![0x80, 0xff, 0x7f], [-128, -1, 127]),
+        ("U8", 1, vec![0, 1, 0xff], [0, 1, 255]),
+        ("I16", 2, vec![0, 0x80, 0xff, 0xff, 0xff, 0x7f], [-32768, -1, 32767]),
+        ("U16", 2, vec![0, 0, 1, 0, 0xff, 0xff], [0, 1, 65535]),
+        (
+            "I32",
+            4,
+            le(&[&[0, 0, 0, 0x80], &[0xff; 4], &[0xff, 0xff, 0xff, 0x7f]]),
+            [-2147483648, -1, 2147483647],
+        ),
+    ];
+    let header = |dtype: &str, size: usize| {
+        let end = 3 * size;
+        format!(r#"{{"ids":{{"dtype":"{dtype}","shape":[3,1],"data_offsets":[0,{end}]}}}}"#)
+    };
+    for (dtype, size, data, wanted) in cases {
+        let path = written(&folder, dtype, &bytes(&header(dtype, size), &data));
+        let ids = &load(path).unwrap().0["ids"];
+        assert_eq!((ids.dtype(), ids.shape()), (DType::I64, &[3, 1][..]), "{dtype}");
+        assert_eq!(ids.to_vec::<i64>().unwrap(), wanted, "{dtype}");
+    }
+    let data = le(&[&[0xff; 7], &[0x7f], &[0; 8], &[1, 0, 0, 0, 0, 0, 0, 0]]);
+    let fits = load(written(&folder, "U64", &bytes(&header("U64", 8), &data))).unwrap().0;
+    assert_eq!(fits["ids"].to_vec::<i64>().unwrap(), [i64::MAX, 0, 1]);
+    let data = le(&[&[0; 8], &[0xff; 8], &[0; 8]]);
+    let large = load(written(&folder, "U64", &bytes(&header("U64", 8), &data))).unwrap_err();
+    assert!(large.to_string().contains("\"ids\": ") && large.to_string().contains("too large"));
 }
 
 #[test]

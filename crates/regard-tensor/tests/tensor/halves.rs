@@ -132,12 +132,23 @@ type Operation = fn(&[Tensor]) -> Result<Tensor>;
 /// one of its results or gradients.
 type Case = (&'static str, &'static [&'static [usize]], bool, Operation, usize);
 
+/// Three columns of six.
+fn mask() -> Tensor {
+    Tensor::from_bools(&[true, false, false, true, true, false], &[6]).unwrap()
+}
+
+/// Targets within 0..=1 that every type holds.
+fn probabilities(dtype: DType) -> Tensor {
+    let numbers = (0..18).map(|i| (i % 5) as f64 / 4.0).collect();
+    Tensor::from_vec(numbers, &[3, 6]).unwrap().to_dtype(dtype).unwrap()
+}
+
 fn targets() -> Tensor {
     Tensor::from([0i64, 3, 1])
 }
 
 /// Every operation that takes halves.
-const CASES: [Case; 41] = [
+const CASES: [Case; 54] = [
     ("matmul", &[&[3, 5], &[5, 4]], false, |x| x[0].matmul(&x[1]), 5),
     ("matmul, stacked", &[&[2, 3, 5], &[2, 5, 4]], false, |x| x[0].matmul(&x[1]), 5),
     ("matmul, one matrix", &[&[2, 3, 5], &[5, 4]], false, |x| x[0].matmul(&x[1]), 6),
@@ -185,6 +196,31 @@ const CASES: [Case; 41] = [
         18,
     ),
     ("squared_error", &[&[3, 6], &[3, 6]], false, |x| x[0].squared_error(&x[1]), 18),
+    ("abs", &[&[3, 6]], false, |x| x[0].abs(), 1),
+    ("min", &[&[3, 6]], false, |x| Ok(x[0].min(1)?.0), 1),
+    ("where", &[&[3, 6], &[6]], false, |x| mask().where_(&x[0], &x[1]), 3),
+    ("masked_fill", &[&[3, 6]], false, |x| x[0].masked_fill(&mask(), 0.5), 1),
+    ("segment_sum", &[&[3, 6]], false, |x| x[0].segment_sum(&Tensor::from([1i64, 0, 1]), 2), 2),
+    ("sum_keepdim", &[&[3, 6]], false, |x| x[0].sum_keepdim(1), 6),
+    ("mean_keepdim", &[&[3, 6]], false, |x| x[0].mean_keepdim(0), 3),
+    ("max_keepdim", &[&[3, 6]], false, |x| Ok(x[0].max_keepdim(1)?.0), 1),
+    ("min_keepdim", &[&[3, 6]], false, |x| Ok(x[0].min_keepdim(0)?.0), 1),
+    ("topk", &[&[3, 6]], false, |x| Ok(x[0].topk(2, 1)?.0), 1),
+    ("cumsum", &[&[3, 6]], false, |x| x[0].cumsum(1), 6),
+    (
+        "binary_cross_entropy_elements",
+        &[&[3, 6]],
+        false,
+        |x| x[0].binary_cross_entropy_elements(&probabilities(x[0].dtype())),
+        2,
+    ),
+    (
+        "binary_cross_entropy",
+        &[&[3, 6]],
+        false,
+        |x| x[0].binary_cross_entropy(&probabilities(x[0].dtype())),
+        18,
+    ),
 ];
 
 /// What an operation gives for inputs, and the gradient of each input where a weighted sum is the loss.
@@ -271,7 +307,10 @@ fn two_types_of_16_bits_are_refused_together_and_so_is_what_has_no_kernel() {
     }
     type Alone = fn(&Tensor) -> Result<Tensor>;
     let refused: [(&str, Alone); 2] = [
-        ("cumsum", |x| x.cumsum(0)),
+        ("conv2d", |x| {
+            let x = x.reshape(&[1, 1, 2, 2])?;
+            x.conv2d(&x, None, &SlidingWindow::new([2, 2]))
+        }),
         ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&SlidingWindow::new([1, 1]))),
     ];
     for dtype in HALVES {

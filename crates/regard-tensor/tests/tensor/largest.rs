@@ -110,5 +110,5 @@ fn a_mask_is_filled_in_every_type_and_never_makes_a_tensor_larger() {
     assert!(said(&zeros(&[2], DType::F32), 0.0).starts_with("masked_fill: "));
     let float = zeros(&[3], DType::F32);
     let said = float.masked_fill(&float, 0.0).unwrap_err().to_string();
-    assert!(said.starts_with("masked_fill: where: the mask is f32"), "{said}");
+    assert!(said.starts_with("masked_fill: the mask is f32"), "{said}");
 }

@@ -1,6 +1,6 @@
 //! Parameters from files under other names, and what is said about the rest.
 
-use regard_tensor::{DType, Error, ErrorKind, Init, Parameters, Tensor, load, save};
+use regard_tensor::{DType, Device, Error, ErrorKind, Init, Parameters, Tensor, load, save};
 use std::collections::BTreeMap;
 
 fn model() -> Parameters {
@@ -105,6 +105,10 @@ fn an_error_says_what_kind_it_is_and_what_it_came_of() {
     assert_eq!(error.kind(), ErrorKind::File);
     let io = error.get_ref().unwrap().downcast_ref::<std::io::Error>().unwrap();
     assert_eq!(io.kind(), std::io::ErrorKind::NotFound);
+    // Whoever walks the chain comes to the same one.
+    let source = std::error::Error::source(&error).unwrap();
+    assert_eq!(source.downcast_ref::<std::io::Error>().unwrap().kind(), io.kind());
+    assert!(error.to_string().ends_with(&source.to_string()), "{error}");
     // What was being done is said before it, and changes neither.
     let error = error.within("the start");
     assert!(error.to_string().starts_with("the start: ") && error.get_ref().is_some());
@@ -113,12 +117,63 @@ fn an_error_says_what_kind_it_is_and_what_it_came_of() {
     std::fs::write(&path, b"a text, no tensors").unwrap();
     let error = load(&path).unwrap_err();
     assert!(error.get_ref().is_some() && error.kind() == ErrorKind::File, "{error}");
+    let source = std::error::Error::source(&error).unwrap();
+    assert!(source.is::<safetensors::SafeTensorError>(), "{source:?}");
     let error = save(folder.path(), &BTreeMap::new(), &BTreeMap::new()).unwrap_err();
     assert!(error.get_ref().is_some() && error.kind() == ErrorKind::File, "{error}");
 
     let error = Tensor::from([1f32]).add(&Tensor::from([1f64])).unwrap_err();
     assert!(error.get_ref().is_none() && error.kind() == ErrorKind::Argument);
+    assert!(std::error::Error::source(&error).is_none());
     let kernels = regard_kernels::View::new(&[0f32; 6], [1, 1, 2, 4]).unwrap_err();
     let error = Error::from(kernels.clone());
     assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&kernels));
+    let error = error.within("attention");
+    assert_eq!(std::error::Error::source(&error).unwrap().downcast_ref(), Some(&kernels));
+
+    // More than any machine has, of a shape whose numbers can be counted.
+    let error = Tensor::zeros(&[1 << 20, 1 << 30], DType::F64).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
+    // No machine has so many GPUs, and this one may have none.
+    let error = Tensor::from([1f32]).to_device(Device::Cuda(10_000)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Device, "{error}");
+}
+
+/// A safetensors file of a header and data, as bytes.
+fn bytes(header: &str, data: &[u8]) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+#[test]
+fn a_tensor_that_the_renaming_leaves_out_may_have_any_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quantized.safetensors");
+    let header = r#"{"scale":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},
+        "w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+    std::fs::write(&path, bytes(header, &[0, 0, 0, 0, 0, 0, 0x80, 0x3f])).unwrap();
+    let error = load(&path).unwrap_err();
+    assert!(error.to_string().ends_with("\"scale\": no tensor stores the type F8_E4M3"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::File);
+
+    let parameters = Parameters::new(DType::F32, 1);
+    let w = parameters.parameter("w", &[1], Init::Zeros).unwrap();
+    let report =
+        parameters.load_renamed(&path, |name| (name != "scale").then(|| name.into())).unwrap();
+    assert_eq!(
+        (&report.loaded[..], &report.left_out[..]),
+        (&["w".into()][..], &["scale".into()][..])
+    );
+    assert_eq!(w.tensor().to_vec::<f32>().unwrap(), [1.0]);
+    // What the model has no place for is not read either; it stands in the report.
+    let report = parameters.load_renamed(&path, |name| Some(name.into())).unwrap();
+    assert_eq!(report.unknown, ["scale"]);
+    // One that is asked for is refused by its name, and nothing changes.
+    parameters.parameter("scale", &[4], Init::Zeros).unwrap();
+    w.set(&Tensor::from([5f32])).unwrap();
+    let error = parameters.load_renamed(&path, |name| Some(name.into())).unwrap_err().to_string();
+    assert!(
+        error.contains("quantized.safetensors: \"scale\": ") && error.contains("F8_E4M3"),
+        "{error}"
+    );
+    assert_eq!(w.tensor().to_vec::<f32>().unwrap(), [5.0]);
 }

@@ -5,6 +5,7 @@
 #[path = "../known/mod.rs"]
 mod known;
 
+mod comparisons;
 mod device;
 mod edges;
 mod file;
@@ -14,6 +15,7 @@ mod halves;
 mod largest;
 mod loading;
 mod loss;
+mod named;
 mod operators;
 mod refusals;
 mod resume;

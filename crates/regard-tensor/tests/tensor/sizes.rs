@@ -99,7 +99,7 @@ fn views_refuse_places_beyond_their_axes() {
     refused(x.transpose(isize::MAX, 0), "transpose");
     refused(x.permute(&[MAX, 0]), "permute");
     refused(x.size(isize::MIN), "size");
-    refused(zeros(&[4, 3]).write(0, MAX, &x), "narrow: 4 from");
+    refused(zeros(&[4, 3]).write(0, MAX, &x), "write: 4 from");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn convolutions_refuse_them() {
     refused(x.conv2d(&w, None, &many), ADDRESS);
     let (x, w) = (zeros(&[1, 1, 4]), zeros(&[1, 1, 2]));
     for (stride, padding, dilation) in [(1, MAX, 1), (1, MAX / 2 + 1, 1), (MAX, 1 << 62, MAX)] {
-        refused(x.conv1d(&w, None, stride, padding, dilation), "conv2d: a window");
+        refused(x.conv1d(&w, None, stride, padding, dilation), "conv1d: a window");
     }
     refused(x.conv1d(&w, None, 1, 1 << 61, 1), ADDRESS);
 }
@@ -182,7 +182,7 @@ fn convolutions_refuse_them() {
 fn rows_by_index_refuse_them() {
     let (table, index) = (zeros(&[3, 2]), Tensor::new([0i64, 1]).unwrap());
     refused(table.pick(&[0, MAX]), "pick: index 18446744073709551615 at place 1");
-    refused(table.embed(&index, Some(MAX)), "rows: the padding 18446744073709551615");
+    refused(table.embed(&index, Some(MAX)), "embed: the padding 18446744073709551615");
     for n in [MAX, 1 << 63, 1 << 60] {
         refused(table.segment_sum(&Tensor::new([0i64, 1, 0]).unwrap(), n), ADDRESS);
     }
@@ -199,7 +199,7 @@ fn joins_refuse_them() {
     refused(Tensor::cat(&vec![x.clone(); 2], 0), ADDRESS);
     refused(Tensor::cat(&vec![x.clone(); 32], 0), "add up to more numbers than memory can address");
     refused(Tensor::stack(&vec![x.clone(); 4], 0), ADDRESS);
-    refused(Tensor::stack(&[x], MAX), "unsqueeze");
+    refused(Tensor::stack(&[x], MAX), "stack: a new axis");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn two_types_that_meet_are_named_with_their_sides() {
         ),
         (
             image.conv2d(&f64s(&[1, 1, 1, 1]), None, &window),
-            "conv2d: the images are f32 [1, 1, 2, 2], the weights f64 [1, 1, 1, 1]",
+            "conv2d: the input is f32 [1, 1, 2, 2], the weights f64 [1, 1, 1, 1]",
         ),
     ];
     for (result, sentence) in said {

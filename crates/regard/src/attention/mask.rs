@@ -174,6 +174,13 @@ impl Mask {
         })
     }
 
+    /// Whether it says nothing.
+    pub(crate) fn allows_all(&self) -> bool {
+        let Self { causal, window, key_lengths, segments, dense, edges } = self;
+        let more = segments.is_none() && dense.is_none() && edges.is_none();
+        !causal && window.is_none() && key_lengths.is_none() && more
+    }
+
     /// The dense mask as the kernels read it.
     pub(super) fn dense_truths(&self) -> Result<Option<Dense>> {
         let Some(dense) = &self.dense else { return Ok(None) };

@@ -518,7 +518,7 @@ impl DecoderBlock {
         Ok(DecoderCache { own: KeyValueCache::default(), memory })
     }
 
-    /// As [`DecoderBlock::attend`] for the next places only, with what was kept of those before.
+    /// As [`DecoderBlock::attend`] for the next places only, with what was kept of those before, off the tape.
     /// Refuses an input of another width, type or batch than the cache's.
     ///
     /// ```
@@ -538,6 +538,16 @@ impl DecoderBlock {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn extend(
+        &self,
+        x: &Tensor,
+        cache: &mut DecoderCache,
+        memory_mask: &Mask,
+        need: Need,
+    ) -> Result<Attended> {
+        without_gradients(|| self.extended(x, cache, memory_mask, need))
+    }
+
+    fn extended(
         &self,
         x: &Tensor,
         cache: &mut DecoderCache,

@@ -38,6 +38,20 @@ pub struct CrossAttentionConfig {
     pub dropout: f64,
 }
 
+impl CrossAttentionConfig {
+    /// One head of vectors of a width over a memory of another; keys and values are as wide as the first. All
+    /// else as usual.
+    ///
+    /// ```
+    /// use regard::layers::CrossAttentionConfig;
+    /// let config = CrossAttentionConfig { bias: true, ..CrossAttentionConfig::new(6, 10) };
+    /// assert_eq!((config.memory_width, config.key_width, config.value_width), (10, 6, 6));
+    /// ```
+    pub fn new(width: usize, memory_width: usize) -> Self {
+        Self { width, memory_width, key_width: width, value_width: width, ..Self::default() }
+    }
+}
+
 impl Default for CrossAttentionConfig {
     fn default() -> Self {
         Self {

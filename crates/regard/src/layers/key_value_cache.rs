@@ -40,6 +40,22 @@ impl Room {
         Ok(Self { k: zeros(k)?, v: zeros(v)?, length: 0 })
     }
 
+    /// Refuses what does not stand beside what it holds.
+    fn check(&self, k: &Tensor, v: &Tensor) -> Result<()> {
+        for (name, own, new) in [("keys", &self.k, k), ("values", &self.v, v)] {
+            let [b, h, _, d] = [0, 1, 2, 3].map(|axis| own.shape()[axis]);
+            let fits = [0, 1, 3].iter().all(|&axis| own.shape()[axis] == new.shape()[axis]);
+            ensure!(
+                fits && own.dtype() == new.dtype(),
+                "a cache of {name} {} [{b}, {h}, N, {d}] was given {} {:?}",
+                own.dtype(),
+                new.dtype(),
+                new.shape()
+            );
+        }
+        Ok(())
+    }
+
     fn capacity(&self) -> usize {
         self.k.shape()[2]
     }
@@ -145,6 +161,9 @@ impl KeyValueCache {
             k.shape(),
             v.shape()
         );
+        if let Some(room) = &self.room {
+            room.check(k, v)?;
+        }
         let needed = self.len().saturating_add(k.shape()[2]);
         if needed == 0 {
             return Ok(KeyValue { k: k.clone(), v: v.clone() });

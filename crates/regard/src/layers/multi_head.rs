@@ -6,7 +6,7 @@ use crate::dtype;
 use crate::{
     Attended, Bias, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
-use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure, without_gradients};
 
 /// What a [`MultiHeadAttention`] is made of.
 ///
@@ -301,7 +301,7 @@ impl MultiHeadAttention {
     }
 
     /// Decoding: attends from new places to all there were before and to themselves, and keeps
-    /// their keys and values. x is `[B, N, width]`.
+    /// their keys and values, off the tape: no gradient flows through a cache. x is `[B, N, width]`.
     /// Refuses an input of another width, type or batch than the cache's.
     ///
     /// ```
@@ -324,13 +324,16 @@ impl MultiHeadAttention {
         mask: &Mask,
         need: Need,
     ) -> Result<Attended> {
-        let [q, k, v] = self.project(x, x, x)?;
-        let start = cache.len();
-        let rotary = self.config.position == Position::Rotary;
-        let (q, k) = if rotary { (rotate(&q, start)?, rotate(&k, start)?) } else { (q, k) };
-        let KeyValue { k, v } = cache.extend(&k, &v)?;
-        let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
-        self.join(&q, &memory, mask, Mode::Infer, need)
+        // The cache is off the tape, and a gradient of one of its parts alone would be a wrong one.
+        without_gradients(|| {
+            let [q, k, v] = self.project(x, x, x)?;
+            let start = cache.len();
+            let rotary = self.config.position == Position::Rotary;
+            let (q, k) = if rotary { (rotate(&q, start)?, rotate(&k, start)?) } else { (q, k) };
+            let KeyValue { k, v } = cache.extend(&k, &v)?;
+            let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
+            self.join(&q, &memory, mask, Mode::Infer, need)
+        })
     }
 
     /// Decoding: the keys and values of a memory, projected once for all steps.
@@ -351,7 +354,7 @@ impl MultiHeadAttention {
         Ok(Memory { keys: self.mechanism.keys(&k)?, values: v })
     }
 
-    /// Decoding: attends from x `[B, N, width]` to a remembered memory.
+    /// Decoding: attends from x `[B, N, width]` to a remembered memory, off the tape.
     /// Refuses an input of another width or type than the memory was made for, and a mask of another shape.
     ///
     /// ```
@@ -367,10 +370,12 @@ impl MultiHeadAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn recall(&self, x: &Tensor, memory: &Memory, mask: &Mask, need: Need) -> Result<Attended> {
-        let (weight, bias) = self.query_projection()?;
-        dtype::check("multi-head attention", "x", x, "the weight", &weight)?;
-        let q = self.heads(&x.linear(&weight, bias.as_ref())?, self.config.heads)?;
-        self.join(&q, memory, mask, Mode::Infer, need)
+        without_gradients(|| {
+            let (weight, bias) = self.query_projection()?;
+            dtype::check("multi-head attention", "x", x, "the weight", &weight)?;
+            let q = self.heads(&x.linear(&weight, bias.as_ref())?, self.config.heads)?;
+            self.join(&q, memory, mask, Mode::Infer, need)
+        })
     }
 
     /// Attention in each head, and the heads joined.

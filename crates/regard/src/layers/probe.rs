@@ -8,7 +8,7 @@ thread_local! {
 }
 
 /// Runs `f` and gives the vectors that every [`Embedding`](super::Embedding) made meanwhile, in
-/// order, as parameters: [`Gradients`](regard_tensor::Gradients) holds the gradient of each.
+/// order, as parameters: [`Gradients`](crate::tensor::Gradients) holds the gradient of each.
 ///
 /// ```
 /// use regard::prelude::*;

@@ -37,6 +37,19 @@ pub struct SelfAttentionConfig {
     pub window: Option<usize>,
 }
 
+impl SelfAttentionConfig {
+    /// One head over vectors of a width, whose keys and values are as wide; all else as usual.
+    ///
+    /// ```
+    /// use regard::layers::SelfAttentionConfig;
+    /// let config = SelfAttentionConfig { heads: 2, ..SelfAttentionConfig::new(6) };
+    /// assert_eq!((config.width, config.key_width, config.value_width), (6, 6, 6));
+    /// ```
+    pub fn new(width: usize) -> Self {
+        Self { width, key_width: width, value_width: width, ..Self::default() }
+    }
+}
+
 impl Default for SelfAttentionConfig {
     fn default() -> Self {
         Self {

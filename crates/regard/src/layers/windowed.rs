@@ -27,6 +27,19 @@ pub struct WindowedConfig {
     pub dropout: f64,
 }
 
+impl WindowedConfig {
+    /// Heads of a width that see so far to both sides, without dropout.
+    ///
+    /// ```
+    /// use regard::layers::WindowedConfig;
+    /// let config = WindowedConfig { dropout: 0.1, ..WindowedConfig::new(32, 8, 3) };
+    /// assert_eq!((config.width, config.heads, config.window), (32, 8, 3));
+    /// ```
+    pub fn new(width: usize, heads: usize, window: usize) -> Self {
+        Self { width, heads, window, ..Self::default() }
+    }
+}
+
 impl Default for WindowedConfig {
     fn default() -> Self {
         Self { width: 64, heads: 4, window: 8, dropout: 0.0 }

@@ -75,6 +75,19 @@ pub struct GraphNetworkConfig {
     pub pooling: Option<PoolingConfig>,
 }
 
+impl GraphNetworkConfig {
+    /// For nodes with so many features and so many classes; all else as usual.
+    ///
+    /// ```
+    /// use regard::models::GraphNetworkConfig;
+    /// let config = GraphNetworkConfig { layers: 3, ..GraphNetworkConfig::new(5, 4) };
+    /// assert_eq!((config.features, config.classes, config.layers), (5, 4, 3));
+    /// ```
+    pub fn new(features: usize, classes: usize) -> Self {
+        Self { features, classes, ..Self::default() }
+    }
+}
+
 impl Default for GraphNetworkConfig {
     fn default() -> Self {
         Self {

@@ -174,7 +174,7 @@ fn what_cannot_be_decoded_is_refused_and_leaves_the_cache_as_it_was() {
     for (wrong, wanted) in [
         (zeros(&[2, 3, 8]), "a sequence of 8 vectors; there are learned positions for 7"),
         (zeros(&[2, 1, 6]), "a Transformer over [2, 1, 6]; it wants [B, N, 8]"),
-        (zeros(&[3, 1, 8]), "write: "),
+        (zeros(&[3, 1, 8]), "a cache of keys f64 [2, "),
     ] {
         let said = encoder.extend(&wrong, &mut cache, Need::OUTPUT).unwrap_err().to_string();
         assert!(said.starts_with(wanted), "{said}");
@@ -183,4 +183,45 @@ fn what_cannot_be_decoded_is_refused_and_leaves_the_cache_as_it_was() {
     let fewer = new(&TransformerConfig { layers: 1, ..causal() });
     let said = fewer.extend(&zeros(&[2, 1, 8]), &mut cache, Need::OUTPUT).unwrap_err().to_string();
     assert_eq!(said, "a cache of 2 blocks for an encoder of 1");
+}
+
+#[test]
+fn a_cache_says_itself_what_does_not_fit_it() {
+    let mut cache = KeyValueCache::default();
+    let zeros = |shape: &[usize], dtype| Tensor::zeros(shape, dtype).unwrap();
+    let one = zeros(&[2, 3, 1, 4], DType::F32);
+    cache.extend(&one, &one).unwrap();
+    for (shape, dtype) in [
+        ([1, 3, 1, 4], DType::F32),
+        ([2, 2, 1, 4], DType::F32),
+        ([2, 3, 1, 5], DType::F32),
+        ([2, 3, 1, 4], DType::F64),
+    ] {
+        let other = zeros(&shape, dtype);
+        let said = cache.extend(&other, &other).unwrap_err().to_string();
+        assert_eq!(said, format!("a cache of keys f32 [2, 3, N, 4] was given {dtype} {shape:?}"));
+        assert_eq!(cache.len(), 1);
+    }
+    let values = zeros(&[2, 3, 1, 5], DType::F32);
+    let said = cache.extend(&one, &values).unwrap_err().to_string();
+    assert_eq!(said, "a cache of values f32 [2, 3, N, 4] was given f32 [2, 3, 1, 5]");
+}
+
+#[test]
+fn decoding_place_by_place_records_no_tape() {
+    let parameters = Parameters::new(DType::F64, 1);
+    let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2)).unwrap();
+    let x = Random::new(1).normal(&[1, 3, 8], 0.0, 1.0, DType::F64).unwrap();
+    let x = x.requires_grad().unwrap();
+    let mask = Mask::none();
+    let whole = attention.forward(&x, &x, &x, &mask, Mode::Infer).unwrap();
+    assert!(whole.has_gradient());
+    let mut cache = KeyValueCache::default();
+    let next = attention.extend(&x, &mut cache, &mask, Need::WEIGHTS).unwrap();
+    assert!(!next.out.has_gradient() && !next.weights.unwrap().has_gradient());
+    assert!(next.out.squared_error(&whole.detach()).unwrap().item().unwrap() < 1e-24);
+    let memory = attention.remember(&x).unwrap();
+    let recalled = attention.recall(&x, &memory, &mask, Need::OUTPUT).unwrap().out;
+    assert!(!recalled.has_gradient());
+    assert!(recalled.squared_error(&whole.detach()).unwrap().item().unwrap() < 1e-24);
 }

@@ -1,5 +1,6 @@
 //! Every encoder behind the one entrance.
 
+use regard::attention::Segments;
 use regard::layers::{ConvolutionConfig, SelfAttentionConfig};
 use regard::prelude::*;
 
@@ -215,4 +216,52 @@ fn lengths_that_do_not_fit_are_refused_by_name() {
     });
     let error = build(&learned).forward(&x, None, Mode::Infer).unwrap_err().to_string();
     assert_eq!(error, "a sequence of 7 vectors; there are learned positions for 6");
+}
+
+#[test]
+fn a_mask_hides_in_every_encoder_that_attends_and_is_refused_by_all_others() {
+    let x = Random::new(4).normal(&[2, 4, 5], 0.0, 1.0, DType::F64).unwrap();
+    // The second half of the first sequence is another document; the other sequence is one.
+    let documents = |last| Segments { q: last, k: vec![0, 0, 1, 1, 0, 0, 0, 0] };
+    let mask = Mask { segments: Some(documents(vec![0, 0, 1, 1, 0, 0, 0, 0])), ..Mask::default() };
+    let (mut attending, mut others) = (0, 0);
+    for config in every_kind() {
+        let encoder = build(&config);
+        let encode = |x: &Tensor, lengths: Option<&[usize]>, mask: &Mask| {
+            encoder.encode_masked(x, lengths, mask, Mode::Infer, Need::WEIGHTS)
+        };
+        // A mask that says nothing changes nothing, whoever is asked.
+        let plain = encoder.encode(&x, Some(&[4, 3]), Mode::Infer, Need::WEIGHTS).unwrap();
+        let nothing = encode(&x, Some(&[4, 3]), &Mask::none()).unwrap();
+        assert_eq!(nothing.out.to_vec::<f64>().unwrap(), plain.out.to_vec::<f64>().unwrap());
+        match encode(&x, Some(&[4, 3]), &mask) {
+            Ok(masked) => {
+                attending += 1;
+                // What another document holds has no influence, and the lengths still count.
+                let mut other = x.to_vec::<f64>().unwrap();
+                other[2 * 5..4 * 5].fill(7.0);
+                other[(4 + 3) * 5..].fill(f64::NAN);
+                let other = Tensor::from_vec(other, &[2, 4, 5]).unwrap();
+                let moved = encode(&other, Some(&[4, 3]), &mask).unwrap();
+                for (item, kept) in [(0, 2), (1, 4)] {
+                    let part = |x: &Tensor| x.select(0, item).unwrap().narrow(0, 0, kept).unwrap();
+                    let (a, b) = (part(&masked.out), part(&moved.out));
+                    assert_eq!(
+                        a.to_vec::<f64>().unwrap(),
+                        b.to_vec::<f64>().unwrap(),
+                        "{config:?}"
+                    );
+                }
+                let free = plain.out.select(0, 0).unwrap().to_vec::<f64>().unwrap();
+                let hidden = masked.out.select(0, 0).unwrap().to_vec::<f64>().unwrap();
+                assert_ne!(free, hidden, "{config:?} does not see the mask");
+            }
+            Err(error) => {
+                others += 1;
+                let said = error.to_string();
+                assert!(said.ends_with("does not attend, so it takes no mask"), "{said}");
+            }
+        }
+    }
+    assert_eq!((attending, others), (8, 10));
 }

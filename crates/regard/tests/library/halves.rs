@@ -13,7 +13,7 @@ type Layer = (&'static str, fn(&Parameters) -> Result<Forward>, usize);
 
 const WIDTH: usize = 6;
 
-const LAYERS: [Layer; 8] = [
+const LAYERS: [Layer; 9] = [
     ("linear", |p| of(Linear::new(p, WIDTH, 4, true)?, Linear::forward), 0),
     ("linear without a bias", |p| of(Linear::new(p, WIDTH, 4, false)?, Linear::forward), 0),
     (
@@ -41,6 +41,17 @@ const LAYERS: [Layer; 8] = [
             })
         },
         2,
+    ),
+    (
+        "multi-head attention",
+        |p| {
+            of(MultiHeadAttention::new(p, &MultiHeadConfig::new(WIDTH, 2))?, |l, x| {
+                let x = x.unsqueeze(0)?;
+                l.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?.squeeze(0)
+            })
+        },
+        // The projections, the weights, the heads' outputs and the last projection, with four rows for each.
+        4 * (3 * WIDTH + 4 + WIDTH),
     ),
 ];
 
@@ -105,5 +116,5 @@ fn layers_in_16_bits_are_those_in_f64_rounded() {
             }
         }
     }
-    assert!(count > 2 * 8 * 24, "{count} numbers were compared");
+    assert!(count > 2 * 9 * 24, "{count} numbers were compared");
 }

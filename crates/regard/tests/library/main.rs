@@ -35,3 +35,4 @@ mod reversal;
 mod semver;
 mod seq2seq;
 mod seq2seq_sources;
+mod signatures;

@@ -168,3 +168,44 @@ fn what_does_not_fit_is_refused_by_name() {
     let narrow = x.narrow(2, 0, 2).unwrap();
     assert_eq!(refused(&narrow, &[4, 4]), "pooling: x has shape [2, 4, 2]; it wants [B, N, 3]");
 }
+
+#[test]
+fn a_mask_of_the_first_vectors_is_the_same_as_their_number_and_refused_where_nothing_attends() {
+    let x = normal(5, &[2, 4, 4]);
+    let first = [true, true, true, false, true, false, false, false];
+    let mask = Mask::dense(Tensor::from_bools(&first, &[2, 1, 1, 4]).unwrap());
+    let mut refused = 0;
+    for config in all() {
+        let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 4).unwrap();
+        let masked = |lengths: Option<&[usize]>, mask: &Mask| {
+            pooling.pool_masked(&x, lengths, mask, Mode::Infer, Need::WEIGHTS)
+        };
+        let by_length = pooling.pool(&x, Some(&[3, 1]), Mode::Infer, Need::WEIGHTS).unwrap();
+        let unmasked = masked(Some(&[3, 1]), &Mask::none()).unwrap();
+        assert_eq!(numbers(&unmasked.out), numbers(&by_length.out), "{config:?}");
+        match (masked(None, &mask), &config) {
+            (Ok(by_mask), PoolingConfig::Attention(_) | PoolingConfig::Queries { .. }) => {
+                let pairs = [
+                    (by_mask.out, by_length.out),
+                    (by_mask.weights.unwrap(), by_length.weights.unwrap()),
+                ];
+                for (a, b) in pairs {
+                    let error = a.squared_error(&b).unwrap().item().unwrap();
+                    assert!(error < 1e-24, "{config:?}: {error}");
+                }
+                // What both allow: with one vector less of the first set, another result.
+                let both = masked(Some(&[2, 4]), &mask).unwrap();
+                let fewer = pooling.pool(&x, Some(&[2, 1]), Mode::Infer, Need::OUTPUT).unwrap();
+                assert!(both.out.squared_error(&fewer.out).unwrap().item().unwrap() < 1e-24);
+            }
+            (Err(error), PoolingConfig::Mean | PoolingConfig::Max | PoolingConfig::Last)
+            | (Err(error), PoolingConfig::Gate) => {
+                refused += 1;
+                let said = error.to_string();
+                assert!(said.ends_with("does not attend, so it takes no mask"), "{said}");
+            }
+            (result, _) => panic!("{config:?}: {result:?}"),
+        }
+    }
+    assert_eq!(refused, 4);
+}

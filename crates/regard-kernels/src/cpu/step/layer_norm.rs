@@ -246,7 +246,7 @@ fn pointer<T>(slice: Option<&[T]>) -> *const T {
 impl Cpu {
     /// Normalizes rows of x `[rows, width]`; the row's mean and 1/√(variance + eps) are kept for
     /// backward in `mean_rstd` `[rows, 2]`. The variance is that of the row itself (divided by
-    /// `width`).
+    /// `width`): y = (x − mean) · γ / √(variance + eps) + β.
     ///
     /// Refuses lengths that do not fit.
     pub fn layer_norm<T: Real>(

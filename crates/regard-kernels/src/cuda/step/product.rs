@@ -119,7 +119,7 @@ fn is_unsupported(error: CublasError) -> bool {
 }
 
 fn refused(error: CublasError) -> Error {
-    Error::new(format!("cuBLASLt refused a product: {error:?}"))
+    Error::device(format!("cuBLASLt refused a product: {error:?}"))
 }
 
 impl Library {
@@ -129,7 +129,7 @@ impl Library {
             return Ok(None);
         }
         let handle = result::create_handle().map_err(|error| {
-            Error::new(format!(
+            Error::device(format!(
                 "cuBLASLt is there and does not begin: {error:?}; REGARD_CUBLASLT=off does without it"
             ))
         })?;

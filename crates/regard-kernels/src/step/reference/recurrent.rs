@@ -3,7 +3,7 @@
 use crate::{Cell, Real, Recurrent, RecurrentSeed};
 
 /// Everything forward gives.
-/// At every step h ← f(h, x), f being the [`Cell`]; [`recurrent`] has an example.
+/// At every step hₜ = f(hₜ₋₁, xₜ), out ← hₜ, f being the [`Cell`]; [`recurrent`] has an example.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecurrentOutput<T> {

@@ -160,6 +160,37 @@ impl Encoder {
         mode: Mode,
         need: Need,
     ) -> Result<Encoded> {
+        self.encode_masked(x, lengths, &Mask::none(), mode, need)
+    }
+
+    /// As [`Encoder::encode`], where vectors see only what a mask allows beside the lengths.
+    /// Refuses what [`Encoder::encode`] refuses, a mask of another shape, and a mask where nothing attends: in
+    /// every encoder but self-attention and a Transformer.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let x = Tensor::zeros(&[1, 3, 8], DType::F32)?;
+    /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 1));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
+    /// let weights = encoder.encode_masked(&x, None, &Mask::causal(), Mode::Infer, Need::WEIGHTS)?.weights;
+    /// assert_eq!(weights[0].i((0, 0, 0))?.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
+    /// let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &gru, 8)?;
+    /// let error = encoder.encode_masked(&x, None, &Mask::causal(), Mode::Infer, Need::OUTPUT).unwrap_err();
+    /// assert_eq!(error.to_string(), "encoder: a recurrent network does not attend, so it takes no mask");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn encode_masked(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mask: &Mask,
+        mode: Mode,
+        need: Need,
+    ) -> Result<Encoded> {
+        if let (Some(kind), false) = (self.unmasked(), mask.allows_all()) {
+            ensure!(false, "encoder: {kind} does not attend, so it takes no mask");
+        }
         ensure!(
             x.rank() == 3 && x.shape()[2] == self.input,
             "encoder: vectors of shape {:?}; it wants [B, N, {}]",
@@ -186,17 +217,31 @@ impl Encoder {
                 let keep = length::keep(lengths, n, x.device())?;
                 let x = length::without_padding(x, keep.as_ref())?;
                 let padding = keep.as_ref().and(lengths).map_or_else(Mask::none, Mask::lengths);
-                let attend = || network.attend(&x, &padding, mode, need);
+                let mask = padding.and(mask)?;
+                let attend = || network.attend(&x, &mask, mode, need);
                 let attended = intervention::at(Site::Encoder, 0, 0, attend)?;
                 let out = length::without_padding(&attended.out, keep.as_ref())?;
                 let summary = length::mean(&out, lengths)?;
                 let weights = attended.weights.into_iter().collect();
                 return Ok(Encoded { out, summary, state: None, weights });
             }
-            Kind::Transformer(network) => return network.encode(x, lengths, mode, need),
+            Kind::Transformer(network) => {
+                return network.encode_masked(x, lengths, mask, mode, need);
+            }
         };
         let summary = length::mean(&out, lengths)?;
         Ok(Encoded { out, summary, state: None, weights: Vec::new() })
+    }
+
+    /// What it is where it has no attention that a mask would change.
+    fn unmasked(&self) -> Option<&'static str> {
+        match &self.kind {
+            Kind::None => Some("no encoder"),
+            Kind::Recurrent(_) => Some("a recurrent network"),
+            Kind::Convolution(_) => Some("a convolutional network"),
+            Kind::FullyConnected(_) => Some("a fully connected network"),
+            Kind::SelfAttention(_) | Kind::Transformer(_) => None,
+        }
     }
 }
 

@@ -129,7 +129,40 @@ impl Pooling {
         mode: Mode,
         need: Need,
     ) -> Result<Attended> {
+        self.pool_masked(x, lengths, &Mask::none(), mode, need)
+    }
+
+    /// As [`Pooling::pool`], where queries see only what a mask allows beside the lengths; it broadcasts to
+    /// `[B, H, M, N]`, M the queries.
+    /// Refuses what [`Pooling::pool`] refuses, a mask of another shape, and a mask where nothing attends: in every
+    /// pooling without learned queries.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let second = Mask::dense(Tensor::from_bools(&[false, true, false], &[3])?);
+    /// let config = PoolingConfig::Attention(MechanismConfig::default());
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &config, 2)?;
+    /// let pooled = pooling.pool_masked(&x, None, &second, Mode::Infer, Need::WEIGHTS)?;
+    /// assert_eq!(pooled.out.to_vec::<f32>()?, [3.0, 2.0]);
+    /// let mean = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
+    /// let error = mean.pool_masked(&x, None, &second, Mode::Infer, Need::OUTPUT).unwrap_err();
+    /// assert_eq!(error.to_string(), "pooling: a mean does not attend, so it takes no mask");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn pool_masked(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mask: &Mask,
+        mode: Mode,
+        need: Need,
+    ) -> Result<Attended> {
+        if let (Some(kind), false) = (self.unmasked(), mask.allows_all()) {
+            ensure!(false, "pooling: {kind} does not attend, so it takes no mask");
+        }
         let set = Set::new(x, lengths, self.width)?;
+        let mask = &set.mask().and(mask)?;
         let weights = need.weights;
         Ok(match &self.kind {
             Kind::Mean => {
@@ -157,19 +190,30 @@ impl Pooling {
             }
             Kind::Attention(query) => {
                 let x = set.clean()?;
-                let attend = || query.attend(&x, &x, &set.mask(), mode, need);
+                let attend = || query.attend(&x, &x, mask, mode, need);
                 let attended = intervention::at(Site::Pooling, 0, 0, attend)?;
                 let out = attended.out.clone();
                 attended.changed(out, |x| x.squeeze(1))?
             }
             Kind::Queries(queries) => {
                 let x = set.clean()?;
-                let attend = || queries.attend(&x, &x, &set.mask(), mode, need);
+                let attend = || queries.attend(&x, &x, mask, mode, need);
                 let attended = intervention::at(Site::Pooling, 0, 0, attend)?;
                 let log_prob = attended.log_prob.as_ref().map(|each| each.sum(1)).transpose()?;
                 Attended { log_prob, ..attended }
             }
         })
+    }
+
+    /// What it is where it has no attention that a mask would change.
+    fn unmasked(&self) -> Option<&'static str> {
+        match &self.kind {
+            Kind::Mean => Some("a mean"),
+            Kind::Max => Some("the largest of each feature"),
+            Kind::Last => Some("the last vector"),
+            Kind::Gate(_) => Some("a gate"),
+            Kind::Attention(_) | Kind::Queries(_) => None,
+        }
     }
 
     /// The softmax probabilities `[B, N]` that hard attention draws from, `[B, M, N]` with M queries;

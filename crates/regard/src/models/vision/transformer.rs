@@ -89,6 +89,19 @@ pub struct VisionTransformerConfig {
     pub eps: f64,
 }
 
+impl VisionTransformerConfig {
+    /// For images of a height and width, cut into square patches, and so many classes; all else as usual.
+    ///
+    /// ```
+    /// use regard::models::VisionTransformerConfig;
+    /// let config = VisionTransformerConfig { channels: 3, ..VisionTransformerConfig::new([32, 48], 8, 100) };
+    /// assert_eq!((config.image, config.patch, config.classes), ([32, 48], 8, 100));
+    /// ```
+    pub fn new(image: [usize; 2], patch: usize, classes: usize) -> Self {
+        Self { image, patch, classes, ..Self::default() }
+    }
+}
+
 impl Default for VisionTransformerConfig {
     fn default() -> Self {
         Self {

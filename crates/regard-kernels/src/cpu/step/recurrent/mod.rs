@@ -398,7 +398,7 @@ impl<'a, T: Real> Weights<'a, T> {
 }
 
 impl Cpu {
-    /// Runs a recurrent layer over all steps.
+    /// Runs a recurrent layer over all steps: hₜ = f(hₜ₋₁, xₜ), where hₜ₋₁ of the first step ← the start.
     ///
     /// `gates_x` `[B, T, G·H]`. Refuses lengths that do not fit. A padded batch gives the same
     /// numbers as each sequence alone.
