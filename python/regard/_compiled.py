@@ -50,14 +50,14 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
     seed = None
     if described.dropout_p > 0.0 or described.normalizer == "sample":
         if options.seed is None:
-            seed = torch.randint(1 << 62, (), dtype=torch.int64)
+            seed = torch.randint(1 << 62, (), dtype=torch.int64, device="cpu")
         else:
-            seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64)
+            seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64, device="cpu")
     if isinstance(options.edges, Edges) and options.edges.has_repeats:
         raise NotImplementedError("edges that are there more than once are neither compiled nor traced: give each once")
     given = options.edges.edge_index if isinstance(options.edges, Edges) else options.edges
     if given is not None and not isinstance(given, Tensor):
-        given = torch.as_tensor(given)
+        given = torch.as_tensor(given, device="cpu")
     left, right = described.window or (-1, -1)
     kind, of = described.score
     tensors = (

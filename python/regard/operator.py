@@ -11,6 +11,7 @@ import numpy as np
 from . import _arrays, _call, _native
 from ._arguments import AUX, HARD, THRESHOLD, Aux, AuxName, Normalizer, Options, flag, needs, prepare
 from ._call import Arriving, Gradients, Saved
+from .score import Additive, Expression
 
 
 def attention(
@@ -172,6 +173,10 @@ def attention_backward(
         raise TypeError("attention_backward has no return_aux")
     chosen = Options(**options)
     xp, q, k, v = _kind(query, key, value)
+    if xp is not _arrays and (xp.is_observed(query, key, value, grad_out) or sys.modules["torch"].compiler.is_compiling()):
+        raise NotImplementedError(
+            "attention_backward is neither traced, transformed nor compiled; the gradient of attention itself is"
+        )
     frame, learned = prepare(xp, q, k, v, chosen)
     if chosen.seed is None and (frame.dropout_p > 0.0 or frame.normalizer == "sample"):
         raise ValueError("attention_backward needs the seed that attention drew with")
@@ -183,9 +188,37 @@ def attention_backward(
         if any(x is not None for x in grads[1:]):
             raise ValueError("is_part takes the gradient of the output and no other")
         whole = _saved(xp, frame, qkv, learned, (out, lse, None, None))
-        return _call.backward_of_part(xp.kind_of(q), frame, qkv, learned, whole, grads.out)
-    saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
-    return _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
+        found = _call.backward_of_part(xp.kind_of(q), frame, qkv, learned, whole, grads.out)
+    else:
+        saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
+        found = _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
+    if xp is _arrays:
+        return found
+    arrived = (grad_out, grad_weights, grad_edge_weights, grad_lse, grad_log_prob, out, lse)
+    return _without_second(found, (query, key, value, *arrived, *chosen))
+
+
+def _without_second(found: Gradients, given: tuple[Any, ...]) -> Gradients:
+    """Gradients whose own derivative is refused where it would be lost: of what requires one."""
+    torch = sys.modules["torch"]
+    learning = [x for x in _flat(given) if isinstance(x, torch.Tensor) and x.requires_grad]
+    whole = (*found[:7], *found.parameters)
+    if not learning:
+        return found
+    from . import _tensors
+
+    joined = iter(_tensors.once("attention_backward", tuple(x for x in whole if x is not None), tuple(learning)))
+    whole = tuple(None if x is None else next(joined) for x in whole)
+    return Gradients(*whole[:7], whole[7:])
+
+
+def _flat(given: Any) -> list[Any]:
+    """What options hold, one by one: pairs, and the numbers of a score."""
+    if isinstance(given, Additive):
+        return [given.w]
+    if isinstance(given, Expression):
+        return list(given.parameters.values())
+    return [x for part in given for x in _flat(part)] if isinstance(given, tuple) else [given]
 
 
 def gpu_forms(query: Any, key: Any, value: Any, **options: Any) -> tuple[str, str]:

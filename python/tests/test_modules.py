@@ -285,3 +285,21 @@ def test_a_pytorch_without_a_registry_of_kernels_loses_activate_alone(monkeypatc
     regard.torch.deactivate()
     with pytest.raises(RuntimeError, match="other kernels"):
         regard.torch.activate()
+
+
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_a_batch_of_graphs_in_one_array_is_refused_and_edges_are_handed_out_as_a_copy(kind):
+    layer = getattr(regard.torch, kind)(4, 4)
+    x, index = torch.randn(5, 4), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    for wrong in (x[None], (x, x[None]), x[0]):
+        with pytest.raises(ValueError, match=r"wants nodes \[N, F\]"):
+            layer(wrong, index)
+    out, (seen, _) = layer(x, index, return_attention_weights=True)
+    seen.zero_()
+    torch.testing.assert_close(layer(x, index), out)
+
+
+def test_a_direct_call_of_pytorch_s_kernel_with_dropout_is_refused(active):
+    x = torch.randn(1, 2, 3, 4)
+    with pytest.raises(NotImplementedError, match="dropout"):
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.5)
