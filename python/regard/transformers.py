@@ -26,9 +26,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from ._arguments import AuxName
 from .operator import attention
-from .score import Expression
 
 #: The names under which models ask for the operator.
 NAMES = ("regard", "regard_weights")
@@ -218,16 +216,9 @@ def _forward(
         is_causal = not by_mask_alone and bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
     is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
-    score: Any = "scaled_dot"
-    if softcap is not None:
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        score, scaling = Expression("c * tanh(s * (q @ k) / c)", c=float(softcap), s=float(scale)), None
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
-    need: list[AuxName] = ["weights"] if wanted else []
-    if sink is not None:
-        need.append("lse")
-    result = attention(
+    result: Any = attention(
         query,
         key,
         value,
@@ -235,16 +226,11 @@ def _forward(
         is_causal=is_causal,
         scale=scaling,
         dropout_p=dropout,
-        score=score,
-        return_aux=need or None,
+        softcap=softcap,
+        sinks=None if sink is None else sink.flatten(),
+        return_aux="weights" if wanted else None,
     )
-    out, weights = (result[0], result[1].weights) if need else (result, None)
-    if sink is not None:
-        # A sink is one more key whose value is zero: all the others lose the share that it takes.
-        sink = sink.reshape(1, -1, 1) if sink.dim() == 1 else sink.squeeze(-1)
-        share = torch.sigmoid(result[1].lse - sink).unsqueeze(-1)
-        out = (out * share).to(query.dtype)
-        weights = None if weights is None else weights * share
+    out, weights = (result[0], result[1].weights) if wanted else (result, None)
     return out.transpose(1, 2).contiguous(), None if weights is None else weights.to(query.dtype)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from .additive import AdditiveAttention
 from .graph import GATConv, GATv2Conv
 from .multihead import MultiheadAttention, SlidingWindowAttention
+from .packed import attention_varlen
 from .ring import ring_attention
 from .sdpa import activate, deactivate, is_active
 
@@ -23,6 +24,7 @@ __all__ = [
     "MultiheadAttention",
     "SlidingWindowAttention",
     "activate",
+    "attention_varlen",
     "deactivate",
     "is_active",
     "ring_attention",
