@@ -6,11 +6,13 @@ Eager calls use an ``autograd.Function``, which costs half as much.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils.flop_counter import register_flop_formula
 
 from . import _call, _formula, _tensors
 from ._arguments import (
@@ -290,6 +292,26 @@ def _(grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse, out, l
     others = [torch.empty_like(x) if wants and x is not None else q.new_empty(_EMPTY)
               for wants, x in zip(wanted[3:7], (w, key_bias, bias, relative))]  # fmt: skip
     return rows + others + [torch.empty_like(x) if wanted[7] else q.new_empty(_EMPTY) for x in parameters]
+
+
+@register_flop_formula(torch.ops.regard.attention)
+def _flops(q: Any, k: Any, v: Any, *more: Any, **_: Any) -> int:
+    """As PyTorch counts its own attention: two products of every pair, seen or not; of a graph those along its edges."""
+    pairs = more[10][-1] if more[10] is not None else q[-2] * k[-2]
+    return 2 * _rows_of(q) * pairs * (k[-1] + v[-1])
+
+
+@register_flop_formula(torch.ops.regard.attention_backward)
+def _backward_flops(*given: Any, **_: Any) -> int:
+    """Five products of every pair: the scores again, and one for each gradient and for that of the weights."""
+    q, k, v, edge_index = given[10], given[11], given[12], given[23]
+    pairs = edge_index[-1] if edge_index is not None else q[-2] * k[-2]
+    return 2 * _rows_of(q) * pairs * (3 * k[-1] + 2 * v[-1])
+
+
+def _rows_of(q: Any) -> int:
+    """Batches times heads."""
+    return math.prod(q[:-2])
 
 
 def _saved(normalizer: str, output: Any) -> tuple[Any, ...]:

@@ -11,6 +11,14 @@
 from __future__ import annotations
 
 from .additive import AdditiveAttention
+from .entmax import (
+    Entmax15,
+    Entmax15Loss,
+    EntmaxBisect,
+    EntmaxBisectLoss,
+    Sparsemax,
+    SparsemaxLoss,
+)
 from .graph import GATConv, GATv2Conv
 from .multihead import MultiheadAttention, SlidingWindowAttention
 from .packed import attention_varlen
@@ -19,10 +27,16 @@ from .sdpa import activate, deactivate, is_active
 
 __all__ = [
     "AdditiveAttention",
+    "Entmax15",
+    "Entmax15Loss",
+    "EntmaxBisect",
+    "EntmaxBisectLoss",
     "GATConv",
     "GATv2Conv",
     "MultiheadAttention",
     "SlidingWindowAttention",
+    "Sparsemax",
+    "SparsemaxLoss",
     "activate",
     "attention_varlen",
     "deactivate",
