@@ -21,7 +21,7 @@ def are_plain(q: Any, k: Any, v: Any) -> bool:
     ranks = (q.ndim, k.ndim, v.ndim)
     if not ranks[0] == ranks[1] == ranks[2] or ranks[0] < 3:
         return True
-    return ranks[0] <= 4 and q.shape[0] == k.shape[0] == v.shape[0]
+    return bool(ranks[0] <= 4 and q.shape[0] == k.shape[0] == v.shape[0])
 
 
 def turned(x: Any, layout: Any, name: str = "layout") -> Any:

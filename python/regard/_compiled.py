@@ -298,7 +298,7 @@ def _(grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse, out, l
 def _flops(q: Any, k: Any, v: Any, *more: Any, **_: Any) -> int:
     """As PyTorch counts its own attention: two products of every pair, seen or not; of a graph those along its edges."""
     pairs = more[10][-1] if more[10] is not None else q[-2] * k[-2]
-    return 2 * _rows_of(q) * pairs * (k[-1] + v[-1])
+    return int(2 * _rows_of(q) * pairs * (k[-1] + v[-1]))
 
 
 @register_flop_formula(torch.ops.regard.attention_backward)
@@ -306,7 +306,7 @@ def _backward_flops(*given: Any, **_: Any) -> int:
     """Five products of every pair: the scores again, and one for each gradient and for that of the weights."""
     q, k, v, edge_index = given[10], given[11], given[12], given[23]
     pairs = edge_index[-1] if edge_index is not None else q[-2] * k[-2]
-    return 2 * _rows_of(q) * pairs * (3 * k[-1] + 2 * v[-1])
+    return int(2 * _rows_of(q) * pairs * (3 * k[-1] + 2 * v[-1]))
 
 
 def _rows_of(q: Any) -> int:

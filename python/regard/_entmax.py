@@ -34,7 +34,7 @@ def entmax(x: Tensor, alpha: Any, axis: int, n_iter: int | None) -> Tensor:
         given = torch.full([1] * x.ndim, float(alpha), dtype=torch.float64, device=x.device)
     compute = torch.float64 if x.dtype is torch.float64 else torch.float32
     bisections = n_iter or (60 if compute is torch.float64 else 30)
-    last = _Entmax.apply(x.movedim(axis, -1).to(compute), given.movedim(axis, -1).to(compute), bisections)
+    last: Tensor = _Entmax.apply(x.movedim(axis, -1).to(compute), given.movedim(axis, -1).to(compute), bisections)
     return last.movedim(-1, axis).to(x.dtype)
 
 

@@ -55,11 +55,12 @@ def _is_tensor(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
-def _beside(lse: Any, sinks: Any, heads: int, axes: int) -> Any:
+def _beside(lse: Any, given: Any, heads: int, axes: int) -> Any:
     """One for each head, beside the rows of the log-sum-exp."""
-    kind = sys.modules["torch"].Tensor if _is_tensor(lse) else np.ndarray
-    if isinstance(sinks, (list, tuple)) and kind is np.ndarray:
-        sinks = np.asarray(sinks, dtype=np.float64)
+    kind: Any = sys.modules["torch"].Tensor if _is_tensor(lse) else np.ndarray
+    sinks: Any = given
+    if isinstance(given, (list, tuple)) and kind is np.ndarray:
+        sinks = np.asarray(given, dtype=np.float64)
     if not isinstance(sinks, kind):
         raise TypeError(f"sinks are {type(sinks).__name__}; it wants {'a tensor' if _is_tensor(lse) else 'an array'} [Hq]")
     is_fraction = sinks.is_floating_point() if _is_tensor(sinks) else sinks.dtype.kind == "f" or sinks.dtype.name == "bfloat16"

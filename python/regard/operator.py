@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 
@@ -13,6 +13,111 @@ from ._arguments import AUX, HARD, THRESHOLD, Aux, AuxName, Normalizer, Options,
 from ._axes import Layout
 from ._call import Arriving, Gradients, Saved
 from .score import Additive, Expression
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import Unpack
+
+    _Array = np.ndarray[Any, Any]
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of ``attention`` that are given by their names, for type checkers."""
+
+    seed: int | None
+    window: Any
+    key_lengths: Any
+    segments: Any
+    edges: Any
+    offset: int | None
+    key_bias: Any
+    alibi_slopes: Any
+    relative_bias: Any
+    score: Any
+    normalizer: Normalizer
+    softcap: float | None
+    sinks: Any
+    layout: Layout
+
+
+@overload
+def attention(
+    query: _Array,
+    key: _Array,
+    value: _Array,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: None = None,
+    **options: Unpack[CallOptions],
+) -> _Array: ...
+
+
+@overload
+def attention(
+    query: _Array,
+    key: _Array,
+    value: _Array,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName],
+    **options: Unpack[CallOptions],
+) -> tuple[_Array, Aux]: ...
+
+
+@overload
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: None = None,
+    **options: Unpack[CallOptions],
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName],
+    **options: Unpack[CallOptions],
+) -> tuple[Tensor, Aux]: ...
+
+
+@overload
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName] | None = None,
+    **options: Unpack[CallOptions],
+) -> Any: ...
 
 
 def attention(
@@ -115,7 +220,7 @@ def attention(
             return _tensors.plain(query, key, value, flag("is_causal", is_causal), scale)
         except ValueError:
             # Looked at where it is refused, so that the common call does not pay for it.
-            if not all(isinstance(x, torch.Tensor) for x in (key, value)) or _axes.are_plain(query, key, value):
+            if not all(hasattr(x, "ndim") for x in (key, value)) or _axes.are_plain(query, key, value):
                 raise
     options = Options(
         attn_mask, is_causal, scale, dropout_p, seed, window, key_lengths, segments, edges, offset,
@@ -149,12 +254,13 @@ def _arranged(qkv: Any, options: Options, softcap: Any, sinks: Any, layout: Any,
 
 
 def _of_kind(qkv: Any, options: Options, return_aux: Any) -> Any:
+    q, k, v = qkv
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(qkv[0], torch.Tensor):
+    if torch is not None and isinstance(q, torch.Tensor):
         from . import _tensors
 
-        return _tensors.attention(*qkv, options, return_aux)
-    return _of_arrays(*qkv, options, return_aux)
+        return _tensors.attention(q, k, v, options, return_aux)
+    return _of_arrays(q, k, v, options, return_aux)
 
 
 def _of_arrays(q: Any, k: Any, v: Any, options: Options, return_aux: Any) -> Any:
@@ -246,8 +352,8 @@ def _without_second(found: Gradients, given: tuple[Any, ...]) -> Gradients:
     from . import _tensors
 
     joined = iter(_tensors.once("attention_backward", tuple(x for x in whole if x is not None), tuple(learning)))
-    whole = tuple(None if x is None else next(joined) for x in whole)
-    return Gradients(*whole[:7], whole[7:])
+    q, k, v, w, key_bias, bias, relative, *own = (None if x is None else next(joined) for x in whole)
+    return Gradients(q, k, v, w, key_bias, bias, relative, tuple(own))
 
 
 def _flat(given: Any) -> list[Any]:

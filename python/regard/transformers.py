@@ -120,7 +120,8 @@ def _models_of(kind: Any) -> list[Any]:
 
 def _source(kind: Any) -> str | None:
     """The file that a class is written in, or the class alone; none where nobody can read it."""
-    for thing in (sys.modules.get(kind.__module__), kind):
+    places: list[Any] = [sys.modules.get(kind.__module__), kind]
+    for thing in places:
         try:
             return inspect.getsource(thing)
         except (OSError, TypeError):
@@ -164,7 +165,8 @@ def _check_config(config: Any) -> None:
     if config is None:
         return
     known = _MADE_OF.get(id(config))
-    for kind in _models_with(type(config)) if known is None else known[1]:
+    config_class: Any = type(config)
+    for kind in _models_with(config_class) if known is None else known[1]:
         why = _reason_against(kind)
         if why is not None:
             raise Refused(f"{kind.__name__} {why}; load it with attn_implementation='eager'")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import pytest
 import regard
+from regard.records import rows
 from regard.written import written
 
 QUICK = {"epochs": 1, "progress": False}
@@ -240,6 +241,16 @@ def test_columns_of_other_names_are_data_and_no_section_of_options(tmp_path):
     assert sorted(run.classes) == ["bad", "good"]
     with pytest.raises(ValueError, match="no column 'label'"):
         regard.train("classify", given, columns={"text": "review"}, out=tmp_path / "other", **QUICK)
+
+
+@pytest.mark.parametrize("package", ["polars", "datasets"])
+def test_frames_of_polars_and_datasets_of_hugging_face_hold_the_same_rows(package):
+    found = pytest.importorskip(package)
+    columns = {"label": LABELS, "text": TEXTS}
+    data = found.DataFrame(columns) if package == "polars" else found.Dataset.from_dict(columns)
+    assert rows(data, ["text", "label"]) == PAIRS
+    with pytest.raises(ValueError, match="no column 'summary'"):
+        rows(data, ["text", "summary"])
 
 
 def test_edges_that_are_there_twice_are_said_to_count_once(tmp_path):

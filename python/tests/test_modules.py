@@ -185,7 +185,7 @@ def test_graph_attention_loads_torch_geometric_s_state_and_gives_its_results(kin
     widths = (8, 6) if pair else 8
     theirs = getattr(geometric, kind)(widths, 5, **options).double()
     ours = getattr(regard.torch, kind)(widths, 5, **options).double()
-    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.load_state_dict(theirs.state_dict())
     sources = torch.randn(20, 8, dtype=torch.float64)
     x = (sources, torch.randn(12, 6, dtype=torch.float64)) if pair else sources

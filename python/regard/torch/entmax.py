@@ -118,8 +118,10 @@ class _Loss(nn.Module):
 def _entropy(p: Tensor, alpha: Any) -> Tensor:
     """Tsallis' entropy, Shannon's for α = 1."""
     if not isinstance(alpha, Tensor) and alpha == 1:
-        return torch.special.entr(p).sum(1)
-    return (1 - p.pow(alpha).sum(1)) / (alpha * (alpha - 1))
+        of_one: Tensor = torch.special.entr(p).sum(dim=1)
+        return of_one
+    found: Tensor = (1 - p.pow(alpha).sum(dim=1)) / (alpha * (alpha - 1))
+    return found
 
 
 class SparsemaxLoss(_Loss):

@@ -130,7 +130,7 @@ class _GraphAttention(nn.Module):
             edges = None if compiling and edges.has_repeats else edges
         if edges is None:
             return self._along_edges(query, key, value, w, by_edge, features, need)
-        result = attention(
+        result: Any = attention(
             query.transpose(0, 1)[None],
             key.transpose(0, 1)[None],
             value.transpose(0, 1)[None],
