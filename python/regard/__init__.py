@@ -29,7 +29,7 @@ from .merge import merge_attentions
 from .operator import attention, attention_backward, gpu_forms
 from .run import Ablation, Prediction, Report, Run, load
 from .score import Additive, Expression
-from .simplex import entmax15, sparsemax
+from .simplex import entmax, entmax15, sparsemax
 from .threads import get_num_threads, set_num_threads
 from .training import train
 
@@ -49,6 +49,7 @@ __all__ = [
     "attention_backward",
     "change",
     "gpu_forms",
+    "entmax",
     "entmax15",
     "get_num_threads",
     "instruction_set",
@@ -64,6 +65,10 @@ __all__ = [
 
 # Found when they are asked for: they import packages that `regard` does not need.
 _LAZY = ("ray", "torch", "transformers")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
 
 
 def __getattr__(name: str) -> Any:

@@ -6,11 +6,13 @@ Eager calls use an ``autograd.Function``, which costs half as much.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils.flop_counter import register_flop_formula
 
 from . import _call, _formula, _tensors
 from ._arguments import (
@@ -50,14 +52,14 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
     seed = None
     if described.dropout_p > 0.0 or described.normalizer == "sample":
         if options.seed is None:
-            seed = torch.randint(1 << 62, (), dtype=torch.int64)
+            seed = torch.randint(1 << 62, (), dtype=torch.int64, device="cpu")
         else:
-            seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64)
+            seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64, device="cpu")
     if isinstance(options.edges, Edges) and options.edges.has_repeats:
         raise NotImplementedError("edges that are there more than once are neither compiled nor traced: give each once")
     given = options.edges.edge_index if isinstance(options.edges, Edges) else options.edges
     if given is not None and not isinstance(given, Tensor):
-        given = torch.as_tensor(given)
+        given = torch.as_tensor(given, device="cpu")
     left, right = described.window or (-1, -1)
     kind, of = described.score
     tensors = (
@@ -290,6 +292,26 @@ def _(grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse, out, l
     others = [torch.empty_like(x) if wants and x is not None else q.new_empty(_EMPTY)
               for wants, x in zip(wanted[3:7], (w, key_bias, bias, relative))]  # fmt: skip
     return rows + others + [torch.empty_like(x) if wanted[7] else q.new_empty(_EMPTY) for x in parameters]
+
+
+@register_flop_formula(torch.ops.regard.attention)
+def _flops(q: Any, k: Any, v: Any, *more: Any, **_: Any) -> int:
+    """As PyTorch counts its own attention: two products of every pair, seen or not; of a graph those along its edges."""
+    pairs = more[10][-1] if more[10] is not None else q[-2] * k[-2]
+    return int(2 * _rows_of(q) * pairs * (k[-1] + v[-1]))
+
+
+@register_flop_formula(torch.ops.regard.attention_backward)
+def _backward_flops(*given: Any, **_: Any) -> int:
+    """Five products of every pair: the scores again, and one for each gradient and for that of the weights."""
+    q, k, v, edge_index = given[10], given[11], given[12], given[23]
+    pairs = edge_index[-1] if edge_index is not None else q[-2] * k[-2]
+    return int(2 * _rows_of(q) * pairs * (3 * k[-1] + 2 * v[-1]))
+
+
+def _rows_of(q: Any) -> int:
+    """Batches times heads."""
+    return math.prod(q[:-2])
 
 
 def _saved(normalizer: str, output: Any) -> tuple[Any, ...]:

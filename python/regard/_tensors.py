@@ -138,7 +138,8 @@ def _of_list(name: str, x: Any, dtype: Any) -> Tensor:
     if isinstance(x, (list, tuple)) and any(isinstance(part, Tensor) for part in x):
         raise TypeError(f"{name} is a {type(x).__name__} of tensors; torch.stack({name}) makes one, with its gradient")
     try:
-        return torch.as_tensor(x, dtype=dtype)
+        # In the host's memory, whatever `torch.set_default_device` says.
+        return torch.as_tensor(x, dtype=dtype, device="cpu")
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise TypeError(f"{name} makes no tensor: {error}") from None
 
@@ -235,11 +236,11 @@ def _on_gpu() -> Any:
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    return torch.empty(shape, dtype=dtype)
+    return torch.empty(shape, dtype=dtype, device="cpu")
 
 
 def zeros(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    return torch.zeros(shape, dtype=dtype)
+    return torch.zeros(shape, dtype=dtype, device="cpu")
 
 
 def empty_rows(like: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -269,7 +270,7 @@ def fresh_seed() -> int:
             "say so with seed=..., or call it outside of the capture"
         )
     # PyTorch's own random numbers, so that `torch.manual_seed` repeats them.
-    return int(torch.randint(1 << 62, (), dtype=torch.int64).item())
+    return int(torch.randint(1 << 62, (), dtype=torch.int64, device="cpu").item())
 
 
 def autocasts(device: str) -> bool:

@@ -4,13 +4,120 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 
-from . import _arrays, _call, _native
+from . import _arrays, _axes, _call, _foreign, _native, _sinks
 from ._arguments import AUX, HARD, THRESHOLD, Aux, AuxName, Normalizer, Options, flag, needs, prepare
+from ._axes import Layout
 from ._call import Arriving, Gradients, Saved
+from .score import Additive, Expression
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import Unpack
+
+    _Array = np.ndarray[Any, Any]
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of ``attention`` that are given by their names, for type checkers."""
+
+    seed: int | None
+    window: Any
+    key_lengths: Any
+    segments: Any
+    edges: Any
+    offset: int | None
+    key_bias: Any
+    alibi_slopes: Any
+    relative_bias: Any
+    score: Any
+    normalizer: Normalizer
+    softcap: float | None
+    sinks: Any
+    layout: Layout
+
+
+@overload
+def attention(
+    query: _Array,
+    key: _Array,
+    value: _Array,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: None = None,
+    **options: Unpack[CallOptions],
+) -> _Array: ...
+
+
+@overload
+def attention(
+    query: _Array,
+    key: _Array,
+    value: _Array,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName],
+    **options: Unpack[CallOptions],
+) -> tuple[_Array, Aux]: ...
+
+
+@overload
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: None = None,
+    **options: Unpack[CallOptions],
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName],
+    **options: Unpack[CallOptions],
+) -> tuple[Tensor, Aux]: ...
+
+
+@overload
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
+    return_aux: AuxName | Sequence[AuxName] | None = None,
+    **options: Unpack[CallOptions],
+) -> Any: ...
 
 
 def attention(
@@ -34,13 +141,17 @@ def attention(
     relative_bias: Any = None,
     score: Any = "scaled_dot",
     normalizer: Normalizer = "softmax",
+    softcap: float | None = None,
+    sinks: Any = None,
+    layout: Layout = "bhnd",
     return_aux: AuxName | Sequence[AuxName] | None = None,
 ) -> Any:
     """Attention with any score, mask, bias and normalizer, fused, in linear memory, on every core.
 
     ``query`` ``[B, Hq, Nq, D]``, ``key`` ``[B, Hk, Nk, D]`` and ``value`` ``[B, Hk, Nk, Dv]`` are NumPy
     arrays or PyTorch tensors of float64, float32, bfloat16 or float16, with any strides; Hq is a multiple
-    of Hk. ``[B, N, D]``, ``[N, D]``, and a query ``[D]`` over ``[N, D]`` do as well. The result is
+    of Hk. ``[B, N, D]``, ``[N, D]``, and a query ``[D]`` over ``[N, D]`` do as well, and any leading axes in place of B,
+    which are broadcast where one has length 1. The result is
     ``[B, Hq, Nq, Dv]``, zeros where a query sees no key. Tensors carry gradients. The first arguments are those of
     ``torch.nn.functional.scaled_dot_product_attention``, in its order, and mean what they mean there.
 
@@ -64,6 +175,9 @@ def attention(
         score: ``"scaled_dot"``, ``"dot"``, ``Additive``, ``Expression``, or an expression's text.
         normalizer: ``"softmax"``, ``"sparsemax"``, ``"entmax15"``, ``"sigmoid"``, ``"none"``,
             ``"argmax"`` or ``"sample"``.
+        softcap: Scores of a dot product are bent to ``softcap · tanh(score / softcap)``, before any bias (Gemma 2).
+        sinks: ``[Hq]``: the score of one more key of each head, whose value is zero (gpt-oss).
+        layout: ``"bhnd"``, or ``"bnhd"`` where query, key, value and output have their heads inside of positions.
         return_aux: A name or names of ``weights``, ``edge_weights``, ``lse``, ``index``, ``log_prob`` and
             ``threshold``: then the result is ``(output, Aux)``.
 
@@ -95,28 +209,58 @@ def attention(
         and score == "scaled_dot"
         and isinstance(normalizer, str)
         and normalizer == "softmax"
+        and softcap is None
+        and sinks is None
+        and layout == "bhnd"
         and not torch.compiler.is_compiling()  # type: ignore[union-attr]
     ):
         from . import _tensors
 
-        return _tensors.plain(query, key, value, flag("is_causal", is_causal), scale)
+        try:
+            return _tensors.plain(query, key, value, flag("is_causal", is_causal), scale)
+        except ValueError:
+            # Looked at where it is refused, so that the common call does not pay for it.
+            if not all(hasattr(x, "ndim") for x in (key, value)) or _axes.are_plain(query, key, value):
+                raise
     options = Options(
         attn_mask, is_causal, scale, dropout_p, seed, window, key_lengths, segments, edges, offset,
         key_bias, alibi_slopes, relative_bias, score, normalizer,
     )  # fmt: skip
-    if is_tensor:
+    if not is_tensor and not isinstance(query, np.ndarray):
+        query, key, value, options, sinks = _foreign.brought((query, key, value, options, sinks))
+    return _arranged((query, key, value), options, softcap, sinks, layout, return_aux)
+
+
+def _arranged(qkv: Any, options: Options, softcap: Any, sinks: Any, layout: Any, return_aux: Any) -> Any:
+    """With the axes that the kernels know, and a sink beside the keys."""
+    if not all(hasattr(x, "ndim") for x in qkv):
+        return _of_kind(qkv, options, return_aux)
+    q, k, v = (_axes.turned(x, layout, name) for x, name in zip(qkv, ("query", "key", "value")))
+    if softcap is not None:
+        options = _sinks.capped(options, softcap, q.shape[-1] if q.ndim else 0)
+    lead = None
+    if not _axes.are_plain(q, k, v):
+        (q, k, v), options, lead = _axes.joined(q, k, v, options)
+    if sinks is None:
+        result = _of_kind((q, k, v), options, return_aux)
+    else:
+        heads = q.shape[1] if q.ndim == 4 else 1
+        result = _sinks.attention(lambda need: _of_kind((q, k, v), options, need), heads, q.ndim, sinks, options, return_aux)
+    if lead is not None:
+        result = _axes.apart(result, lead)
+    if layout == "bhnd":
+        return result
+    return (_axes.turned(result[0], layout), result[1]) if isinstance(result, tuple) else _axes.turned(result, layout)
+
+
+def _of_kind(qkv: Any, options: Options, return_aux: Any) -> Any:
+    q, k, v = qkv
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(q, torch.Tensor):
         from . import _tensors
 
-        return _tensors.attention(query, key, value, options, return_aux)
-    if isinstance(query, np.ndarray):
-        return _of_arrays(query, key, value, options, return_aux)
-    if hasattr(query, "__dlpack__"):
-        return _of_arrays(_from_dlpack(query), _from_dlpack(key), _from_dlpack(value), options, return_aux)
-    raise TypeError(f"query is {type(query).__name__}; attention wants NumPy arrays or PyTorch tensors")
-
-
-def _from_dlpack(x: Any) -> Any:
-    return np.from_dlpack(x) if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) else x
+        return _tensors.attention(q, k, v, options, return_aux)
+    return _of_arrays(q, k, v, options, return_aux)
 
 
 def _of_arrays(q: Any, k: Any, v: Any, options: Options, return_aux: Any) -> Any:
@@ -168,10 +312,15 @@ def attention_backward(
     >>> gradients.value.sum(axis=0)
     array([2., 2.])
     """
-    if "return_aux" in options:
-        raise TypeError("attention_backward has no return_aux")
+    for name in ("return_aux", "softcap", "sinks", "layout"):
+        if name in options:
+            raise TypeError(f"attention_backward has no {name}")
     chosen = Options(**options)
     xp, q, k, v = _kind(query, key, value)
+    if xp is not _arrays and (xp.is_observed(query, key, value, grad_out) or sys.modules["torch"].compiler.is_compiling()):
+        raise NotImplementedError(
+            "attention_backward is neither traced, transformed nor compiled; the gradient of attention itself is"
+        )
     frame, learned = prepare(xp, q, k, v, chosen)
     if chosen.seed is None and (frame.dropout_p > 0.0 or frame.normalizer == "sample"):
         raise ValueError("attention_backward needs the seed that attention drew with")
@@ -183,9 +332,37 @@ def attention_backward(
         if any(x is not None for x in grads[1:]):
             raise ValueError("is_part takes the gradient of the output and no other")
         whole = _saved(xp, frame, qkv, learned, (out, lse, None, None))
-        return _call.backward_of_part(xp.kind_of(q), frame, qkv, learned, whole, grads.out)
-    saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
-    return _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
+        found = _call.backward_of_part(xp.kind_of(q), frame, qkv, learned, whole, grads.out)
+    else:
+        saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
+        found = _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
+    if xp is _arrays:
+        return found
+    arrived = (grad_out, grad_weights, grad_edge_weights, grad_lse, grad_log_prob, out, lse)
+    return _without_second(found, (query, key, value, *arrived, *chosen))
+
+
+def _without_second(found: Gradients, given: tuple[Any, ...]) -> Gradients:
+    """Gradients whose own derivative is refused where it would be lost: of what requires one."""
+    torch = sys.modules["torch"]
+    learning = [x for x in _flat(given) if isinstance(x, torch.Tensor) and x.requires_grad]
+    whole = (*found[:7], *found.parameters)
+    if not learning:
+        return found
+    from . import _tensors
+
+    joined = iter(_tensors.once("attention_backward", tuple(x for x in whole if x is not None), tuple(learning)))
+    q, k, v, w, key_bias, bias, relative, *own = (None if x is None else next(joined) for x in whole)
+    return Gradients(q, k, v, w, key_bias, bias, relative, tuple(own))
+
+
+def _flat(given: Any) -> list[Any]:
+    """What options hold, one by one: pairs, and the numbers of a score."""
+    if isinstance(given, Additive):
+        return [given.w]
+    if isinstance(given, Expression):
+        return list(given.parameters.values())
+    return [x for part in given for x in _flat(part)] if isinstance(given, tuple) else [given]
 
 
 def gpu_forms(query: Any, key: Any, value: Any, **options: Any) -> tuple[str, str]:

@@ -22,14 +22,14 @@ def has_parts(data: Any) -> bool:
     return any(not isinstance(part, str) and not hasattr(part, "__fspath__") for part in data.values())
 
 
-def is_option(data: Any, fields: Sequence[str]) -> bool:
-    """Whether ``data`` is the section of that name of a task's options, and holds no data.
+def is_option(data: Any, fields: Sequence[str], columns: Mapping[str, str] | None = None) -> bool:
+    """Whether ``data`` is the section of that name of a task's options, and holds no data; ``columns`` speak of data.
 
     >>> from regard.records import is_option
     >>> is_option({"held_out": 0.2}, ["text", "label"]), is_option({"text": ["a"], "label": ["b"]}, ["text", "label"])
     (True, False)
     """
-    return isinstance(data, Mapping) and not has_parts(data) and not set(fields) <= set(data)
+    return isinstance(data, Mapping) and columns is None and not has_parts(data) and not set(fields) <= set(data)
 
 
 def _is_missing(value: Any) -> bool:

@@ -26,7 +26,7 @@ class Additive:
         self.activation = activation
 
     def __repr__(self) -> str:
-        return f"Additive({tuple(self.w.shape)}, {self.activation!r})"
+        return f"Additive({_shown(self.w)}, {self.activation!r})"
 
 
 class Expression:
@@ -54,5 +54,15 @@ class Expression:
         self.parameters = parameters
 
     def __repr__(self) -> str:
-        named = ", ".join(self.parameters)
-        return f"Expression({self.text!r}{', ' if named else ''}{named})"
+        named = "".join(f", {name}={_shown(x)}" for name, x in self.parameters.items())
+        return f"Expression({self.text!r}{named})"
+
+
+def _shown(x: Any) -> str:
+    """A number as it is, and of an array its type and shape."""
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        return repr(x)
+    if len(shape) == 0 and not getattr(x, "is_meta", False):
+        return repr(x.item())
+    return f"{str(x.dtype).removeprefix('torch.')}{list(shape)}"

@@ -151,7 +151,7 @@ def train(
     if resume is not None and (out is not None or overwrite or config is not None):
         raise TypeError("a run that is resumed has its folder and its options; only resume= and keywords go together")
     parts: dict[str, Any] = {"train": data, "validation": validation, "test": test}
-    if task is not None and data is not None and is_option(data, fields(task)):
+    if task is not None and data is not None and is_option(data, fields(task), columns):
         options["data"] = parts.pop("train")
     elif has_parts(data):
         if validation is not None or test is not None:

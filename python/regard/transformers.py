@@ -18,6 +18,7 @@ import functools
 import inspect
 import re
 import sys
+import weakref
 from typing import Any
 
 import torch
@@ -25,9 +26,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from ._arguments import AuxName
 from .operator import attention
-from .score import Expression
 
 #: The names under which models ask for the operator.
 NAMES = ("regard", "regard_weights")
@@ -71,8 +70,9 @@ def _check_models_when_loaded() -> None:
         why = _reason_against(kind) if requested_attention in NAMES else None
         if why is not None:
             raise Refused(f"{kind.__name__} {why}; load it with attn_implementation='eager'")
+        _remember(self.config, kind)
         if requested_attention in NAMES and not kind._supports_sdpa:
-            _BY_MASK_ALONE.update((type(self.config), kind.__module__))
+            _BY_MASK_ALONE.update((type(self.config), *(base.__module__ for base in _models_of(kind))))
         return real(self, requested_attention, *more, **options)
 
     setattr(checked, "asks_regard", True)
@@ -82,29 +82,99 @@ def _check_models_when_loaded() -> None:
 #: Models that were not written for sdpa, by their configurations and modules: there `is_causal` says nothing, and a mask
 #: must never be left out for it.
 _BY_MASK_ALONE: set[Any] = set()
+#: By the identity of a configuration, as long as it lives: the models that were made of it.
+_MADE_OF: dict[int, tuple[Any, set[Any]]] = {}
 _OWN_CODE = "computes attention by code of its own, not through transformers' attention interface"
+_UNREADABLE = (
+    "has a source that cannot be read, and does not say itself whether it attends through transformers' attention interface: "
+    "where it does, write _supports_sdpa = True into the class"
+)
 _NOT_DECLARED = "says that it supports no other attention (_supports_sdpa and _supports_attention_backend are false)"
 
 
 @functools.cache
 def _reason_against(kind: Any) -> str | None:
-    """Why a model cannot have the operator: it attends, and not, or not everywhere, through the interface."""
-    try:
-        code = inspect.getsource(sys.modules[kind.__module__])
-    except (KeyError, OSError, TypeError):
-        code = ""
-    # Classes of attention by the name of an implementation: they have none by ours.
-    if re.search(r"ATTENTION\w*\[[^\]]*_attn_implementation", code):
-        return _OWN_CODE
-    attends = re.search(r"^class \w*(Attention|Attn)\w*\(", code, re.MULTILINE) is not None
-    if attends and not getattr(kind, "_can_set_attn_implementation", lambda: True)():
-        return _OWN_CODE
+    """Why a model cannot have the operator: it attends, and not, or not everywhere, through the interface. What it
+    inherits attends as well, wherever that is written."""
+    attends = False
+    for base in _models_of(kind):
+        code = _source(base)
+        if code is None:
+            if not ("_supports_sdpa" in vars(base) or "_supports_attention_backend" in vars(base)):
+                return _UNREADABLE
+            attends = True
+            continue
+        here = re.search(r"^class \w*(Attention|Attn)\w*\(", code, re.MULTILINE) is not None
+        if here and _is_own_code(code, base.__module__.startswith("transformers.")):
+            return _OWN_CODE
+        attends = attends or here
     # Where nothing attends there is nothing to refuse: the convolutions of a detector, a state-space model.
     return _NOT_DECLARED if attends and not (kind._supports_sdpa or kind._supports_attention_backend) else None
 
 
+def _models_of(kind: Any) -> list[Any]:
+    """A model's class and the models that it inherits from; what every model has is none."""
+    of_all = PreTrainedModel.__module__
+    return [base for base in kind.__mro__ if issubclass(base, PreTrainedModel) and base.__module__ != of_all]
+
+
+def _source(kind: Any) -> str | None:
+    """The file that a class is written in, or the class alone; none where nobody can read it."""
+    places: list[Any] = [sys.modules.get(kind.__module__), kind]
+    for thing in places:
+        try:
+            return inspect.getsource(thing)
+        except (OSError, TypeError):
+            pass
+    return None
+
+
+def _is_own_code(code: str, is_library: bool) -> bool:
+    """Whether what attends in a file goes round the interface."""
+    # Classes of attention by the name of an implementation: they have none by ours.
+    if re.search(r"ATTENTION\w*\[[^\]]*_attn_implementation", code):
+        return True
+    if re.search(r"ALL_ATTENTION_FUNCTIONS(\.get_interface\(|\[)", code):
+        return False
+    # One of the library's that inherits its attention calls what is inherited; elsewhere `forward` may be anything.
+    return not is_library or re.search(r"^class \w*Attention\w*\(nn\.Module\):", code, re.MULTILINE) is not None
+
+
+@functools.cache
+def _models_with(config_class: Any) -> tuple[Any, ...]:
+    """The models that a configuration is written for, where it is not known which was made of it."""
+    room = config_class.__module__.rpartition(".")[0]
+    found = [model for model in _below(PreTrainedModel) if getattr(model, "config_class", None) is config_class]
+    return tuple([model for model in found if model.__module__.rpartition(".")[0] == room] or found)
+
+
+def _below(kind: Any) -> list[Any]:
+    found = list(kind.__subclasses__())
+    return found + [each for one in found for each in _below(one)]
+
+
+def _remember(config: Any, kind: Any) -> None:
+    key = id(config)
+    if key not in _MADE_OF:
+        _MADE_OF[key] = weakref.ref(config, lambda _: _MADE_OF.pop(key, None)), set()
+    _MADE_OF[key][1].add(kind)
+
+
+def _check_config(config: Any) -> None:
+    """``model.config._attn_implementation = "regard"`` after loading asks nobody, and comes here first."""
+    if config is None:
+        return
+    known = _MADE_OF.get(id(config))
+    config_class: Any = type(config)
+    for kind in _models_with(config_class) if known is None else known[1]:
+        why = _reason_against(kind)
+        if why is not None:
+            raise Refused(f"{kind.__name__} {why}; load it with attn_implementation='eager'")
+
+
 def _model_mask(*, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
     """As ``sdpa_mask``: truths, or none where "causal" says all."""
+    _check_config(config)
     # Layers that share keys may be given the last queries alone, whose places "causal" does not tell.
     skip = allow_is_causal_skip and type(config) not in _BY_MASK_ALONE
     skip = skip and not getattr(config, "num_kv_shared_layers", None)
@@ -148,16 +218,9 @@ def _forward(
         is_causal = not by_mask_alone and bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
     is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
-    score: Any = "scaled_dot"
-    if softcap is not None:
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        score, scaling = Expression("c * tanh(s * (q @ k) / c)", c=float(softcap), s=float(scale)), None
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
-    need: list[AuxName] = ["weights"] if wanted else []
-    if sink is not None:
-        need.append("lse")
-    result = attention(
+    result: Any = attention(
         query,
         key,
         value,
@@ -165,16 +228,11 @@ def _forward(
         is_causal=is_causal,
         scale=scaling,
         dropout_p=dropout,
-        score=score,
-        return_aux=need or None,
+        softcap=softcap,
+        sinks=None if sink is None else sink.flatten(),
+        return_aux="weights" if wanted else None,
     )
-    out, weights = (result[0], result[1].weights) if need else (result, None)
-    if sink is not None:
-        # A sink is one more key whose value is zero: all the others lose the share that it takes.
-        sink = sink.reshape(1, -1, 1) if sink.dim() == 1 else sink.squeeze(-1)
-        share = torch.sigmoid(result[1].lse - sink).unsqueeze(-1)
-        out = (out * share).to(query.dtype)
-        weights = None if weights is None else weights * share
+    out, weights = (result[0], result[1].weights) if wanted else (result, None)
     return out.transpose(1, 2).contiguous(), None if weights is None else weights.to(query.dtype)
 
 

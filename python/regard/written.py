@@ -10,6 +10,7 @@ import json
 import os
 import struct
 import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -209,7 +210,13 @@ def _answer(part: str, data: Any, columns: Mapping[str, str] | None, name: str) 
 def _png(value: Any, what: str) -> tuple[bytes, bool]:
     """A picture as a PNG file, and whether it has colors."""
     if hasattr(value, "convert") and hasattr(value, "mode"):  # Pillow's
-        value = value.convert("L" if value.mode in ("1", "L", "I", "F") else "RGB")
+        if value.mode in ("I", "F") or value.mode.startswith("I;"):
+            # Pillow clips these at 255, which turns pictures of 16 bits white.
+            raise ValueError(
+                f"{what} has Pillow's mode {value.mode!r}, whose numbers do not end at 255; "
+                "scale it to 0 to 255, as an array of uint8"
+            )
+        value = value.convert("L" if value.mode in ("1", "L") else "RGB")
     array = np.asarray(value)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
@@ -274,6 +281,12 @@ def _recordings(part: str, sounds: Sequence[Any], texts: Sequence[str], name: st
         is_sound = wave.ndim == 1 and wave.size > 0 and np.issubdtype(wave.dtype, np.floating)
         if not is_sound or not np.isfinite(wave).all():
             raise ValueError(f"audio of row {at} of {name} wants finite samples from -1 to 1 in one dimension")
+        loudest = float(np.abs(wave).max())
+        if loudest > 1.0:
+            raise ValueError(
+                f"audio of row {at} of {name} has the sample {loudest:.6g}; samples are from -1 to 1, whole numbers of 16 "
+                "bits divided by 32768"
+            )
         content = wave.astype("<f4").tobytes()
         head = struct.pack("<4sIHHIIHH", b"fmt ", 16, 3, 1, int(rate), 4 * int(rate), 4, 32)
         body = head + struct.pack("<4sI", b"data", len(content)) + content
@@ -341,6 +354,8 @@ def _graph(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
     if not np.isfinite(x).all():
         raise ValueError("x holds a number that is not finite")
     pairs = {(int(a), int(b)) for a, b in edges.T}
+    if len(pairs) < edges.shape[1]:
+        warnings.warn(f"edge_index has {edges.shape[1] - len(pairs)} edges more than once; each counts once", stacklevel=5)
     one_way = next(((a, b) for a, b in sorted(pairs) if (b, a) not in pairs), None)
     if one_way is not None:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import pytest
 import regard
+from regard.records import rows
 from regard.written import written
 
 QUICK = {"epochs": 1, "progress": False}
@@ -38,8 +39,8 @@ class Dataset:
 class Picture:
     """As a picture of Pillow's is read."""
 
-    def __init__(self, array):
-        self._array, self.mode = array, "RGBA"
+    def __init__(self, array, mode="RGBA"):
+        self._array, self.mode = array, mode
 
     def convert(self, mode):
         assert mode == "RGB"
@@ -206,6 +207,10 @@ REFUSED = [
     ("image", (GRAY / 255, CLASSES), {}, "pixels are uint8"),
     ("image", (GRAY[0], CLASSES[:12]), {}, "it wants [height, width]"),
     ("image", ([GRAY[0]], ["a/b"]), {}, "a folder may be called"),
+    ("image", ([Picture(GRAY[0], "I;16")], ["a"]), {}, "mode 'I;16', whose numbers do not end at 255"),
+    ("image", ([Picture(GRAY[0], "I")], ["a"]), {}, "mode 'I'"),
+    ("image", ([Picture(GRAY[0], "F")], ["a"]), {}, "mode 'F'"),
+    ("transcribe", [((np.array([0.5, -1.5]), 8000), "one")], {}, "row 0 of data has the sample 1.5; samples are from -1 to 1"),
     ("transcribe", [(np.ones(5), "one")], {}, "it wants (samples, rate)"),
     ("transcribe", [((np.array([1, 2]), 8000), "one")], {}, "finite samples"),
     ("regress", (["a", "b"], [1, 2]), {}, "are no numbers"),
@@ -228,6 +233,31 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(case, tmp_path):
     assert said in str(refused.value), str(refused.value)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_columns_of_other_names_are_data_and_no_section_of_options(tmp_path):
+    given = {"review": TEXTS, "stars": LABELS}
+    run = regard.train("classify", given, columns={"text": "review", "label": "stars"}, out=tmp_path / "run", **QUICK)
+    assert sorted(run.classes) == ["bad", "good"]
+    with pytest.raises(ValueError, match="no column 'label'"):
+        regard.train("classify", given, columns={"text": "review"}, out=tmp_path / "other", **QUICK)
+
+
+@pytest.mark.parametrize("package", ["polars", "datasets"])
+def test_frames_of_polars_and_datasets_of_hugging_face_hold_the_same_rows(package):
+    found = pytest.importorskip(package)
+    columns = {"label": LABELS, "text": TEXTS}
+    data = found.DataFrame(columns) if package == "polars" else found.Dataset.from_dict(columns)
+    assert rows(data, ["text", "label"]) == PAIRS
+    with pytest.raises(ValueError, match="no column 'summary'"):
+        rows(data, ["text", "summary"])
+
+
+def test_edges_that_are_there_twice_are_said_to_count_once(tmp_path):
+    graph = Graph(x=X, edge_index=np.concatenate([EDGES, EDGES[:, :2]], 1), y=np.arange(8) % 2, **MASKS)
+    with pytest.warns(UserWarning, match="2 edges more than once; each counts once") as told:
+        regard.train("graph", graph, out=tmp_path / "run", **QUICK)
+    assert any(one.filename == __file__ for one in told)
 
 
 def test_tasks_and_options_are_told():

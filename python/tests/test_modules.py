@@ -185,7 +185,7 @@ def test_graph_attention_loads_torch_geometric_s_state_and_gives_its_results(kin
     widths = (8, 6) if pair else 8
     theirs = getattr(geometric, kind)(widths, 5, **options).double()
     ours = getattr(regard.torch, kind)(widths, 5, **options).double()
-    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.load_state_dict(theirs.state_dict())
     sources = torch.randn(20, 8, dtype=torch.float64)
     x = (sources, torch.randn(12, 6, dtype=torch.float64)) if pair else sources
@@ -285,3 +285,21 @@ def test_a_pytorch_without_a_registry_of_kernels_loses_activate_alone(monkeypatc
     regard.torch.deactivate()
     with pytest.raises(RuntimeError, match="other kernels"):
         regard.torch.activate()
+
+
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_a_batch_of_graphs_in_one_array_is_refused_and_edges_are_handed_out_as_a_copy(kind):
+    layer = getattr(regard.torch, kind)(4, 4)
+    x, index = torch.randn(5, 4), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    for wrong in (x[None], (x, x[None]), x[0]):
+        with pytest.raises(ValueError, match=r"wants nodes \[N, F\]"):
+            layer(wrong, index)
+    out, (seen, _) = layer(x, index, return_attention_weights=True)
+    seen.zero_()
+    torch.testing.assert_close(layer(x, index), out)
+
+
+def test_a_direct_call_of_pytorch_s_kernel_with_dropout_is_refused(active):
+    x = torch.randn(1, 2, 3, 4)
+    with pytest.raises(NotImplementedError, match="dropout"):
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.5)

@@ -68,7 +68,6 @@ def test_pytorch_s_fused_attention_against_its_plain_formula(active, dtype, kind
                 torch.testing.assert_close(mine.grad.to(theirs.dtype), theirs.grad, rtol=backward, atol=backward)
 
 
-@pytest.mark.slow
 def test_entmax_s_own_tests_pass_with_our_functions():
     pytest.importorskip("entmax")
     wanted = "test_mask or test_mapping or test_sparsemax or test_entmax15 or test_budget"

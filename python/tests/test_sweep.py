@@ -47,6 +47,8 @@ def counted(results):
             assert "eager" in x["why"] and len(x["why"]) < 300
     count = Counter(x["outcome"] for x in results)
     print(dict(count), "of", len({x["folder"] for x in results}), "folders")
+    # What cannot be built is not tested: more of it would be a defect of `small_models`.
+    assert count["unbuilt"] <= 0.3 * count.total()
     return count
 
 

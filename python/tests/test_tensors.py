@@ -333,3 +333,26 @@ def test_opcheck_of_the_custom_ops(name):
     finally:
         compiled._forward_op = real
     torch.library.opcheck(real, seen[0])
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_calls_on_the_cpu_are_served_where_new_tensors_go_elsewhere(device):
+    q, k, v = (torch.randn(2, 4, n, 8, dtype=torch.float64, requires_grad=True) for n in (5, 7, 7))
+    options = [
+        {"dropout_p": 0.5, "seed": 3}, {"normalizer": "sparsemax", "return_aux": "weights"}, {"key_bias": [0.5] * 7},
+        {"key_lengths": [7, 4], "segments": ([0] * 5, [0] * 7)}, {"score": regard.Additive([0.5] * 8)},
+        {"normalizer": "argmax"}, {"edges": [[0, 1], [1, 2]]},
+    ]  # fmt: skip
+
+    def results(one):
+        found = regard.attention(q, k, v, **one)
+        out = found[0] if isinstance(found, tuple) else found
+        return out, *torch.autograd.grad(out, (q, k, v), torch.ones(out.shape, dtype=out.dtype, device="cpu"))
+
+    for one in options:
+        expected = results(one)
+        with torch.device(device):
+            regard.attention(q, k, v, dropout_p=0.5)
+            found = results(one)
+        for a, b in zip(found, expected):
+            assert torch.equal(a, b), one

@@ -1,6 +1,9 @@
 """Hugging Face's models on the operator, from random configurations, offline: equal to eager and to sdpa."""
 
 import copy
+import importlib
+import linecache
+import textwrap
 
 import pytest
 import torch
@@ -199,3 +202,71 @@ def test_layers_that_are_given_the_last_queries_alone_see_what_eager_sees(kept):
     ids = inputs("")["input_ids"]
     theirs, mine = (m(input_ids=ids, logits_to_keep=kept).logits for m in (eager, ours))
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["BloomModel", "GPTJModel"])
+def test_a_user_s_subclass_of_a_refused_model_is_refused(name):
+    config, options = OWN_CODE[name]
+    mine = type("Mine", (getattr(transformers, name),), {"__module__": __name__})
+    with pytest.raises(regard.transformers.Refused, match="Mine computes attention by code of its own"):
+        made(mine, getattr(transformers, config)(**options), "regard")
+
+
+def test_a_user_s_subclass_of_a_served_model_gives_what_the_model_gives():
+    kind, config = models()["llama with grouped heads"]
+    mine = type("Mine", (kind,), {"__module__": __name__})
+    torch.manual_seed(1)
+    eager = made(kind, config, "eager").eval()
+    ours = made(mine, config, "regard").eval()
+    ours.load_state_dict(eager.state_dict())
+    given = inputs("")
+    torch.testing.assert_close(seen("", ours(**given).logits), seen("", eager(**given).logits), rtol=1e-4, atol=1e-5)
+
+
+OWN_ATTENTION = textwrap.dedent("""
+    from torch import nn
+    from transformers import LlamaConfig, LlamaModel, PreTrainedModel
+
+    class OwnAttention(nn.Module):
+        def forward(self, q, k, v, mask):
+            return (q @ k.mT + mask).softmax(-1) @ v
+
+    class Mine(LlamaModel):
+        pass
+
+    class Alone(PreTrainedModel):
+        config_class = LlamaConfig
+""")
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("name", ["Mine", "Alone"])
+def test_a_model_whose_own_file_attends_or_cannot_be_read_is_refused(name, readable, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"models_of_{name}_{readable}"
+    file = tmp_path / f"{module}.py"
+    file.write_text(OWN_ATTENTION if readable else OWN_ATTENTION.replace("OwnAttention", "Other"))
+    kind = getattr(importlib.import_module(module), name)
+    if not readable:
+        file.unlink()
+        linecache.clearcache()
+    with pytest.raises(regard.transformers.Refused, match="code of its own" if readable else "cannot be read"):
+        made(kind, transformers.LlamaConfig(**SMALL), "regard")
+
+
+def test_an_implementation_that_is_set_after_loading_is_refused_when_the_model_is_called():
+    config, options = OWN_CODE["BloomModel"]
+    model = transformers.BloomModel(getattr(transformers, config)(**options))
+    model.config._attn_implementation = "regard"
+    with pytest.raises(regard.transformers.Refused, match="code of its own"):
+        model(torch.ones(1, 3, dtype=torch.int64))
+    mine = type("Mine", (transformers.BloomModel,), {"__module__": __name__})
+    model = mine(getattr(transformers, config)(**options))
+    model.config._attn_implementation = "regard"
+    with pytest.raises(regard.transformers.Refused, match="code of its own"):
+        model(torch.ones(1, 3, dtype=torch.int64))
+    kind, config = models()["llama with grouped heads"]
+    served = made(kind, config, "eager").eval()
+    expected = served(inputs("")["input_ids"]).logits
+    served.config._attn_implementation = "regard"
+    torch.testing.assert_close(served(inputs("")["input_ids"]).logits, expected, rtol=1e-4, atol=1e-5)

@@ -377,3 +377,26 @@ def test_a_flop_counter_and_other_modes_see_the_operator():
         out = regard.attention(q, k, v)
     assert "regard.attention.default" in seen
     same([out], [regard.attention(q, k, v)])
+
+
+def test_gradients_of_attention_backward_are_refused_and_it_is_not_recorded():
+    q, k, v = data(hk=4)
+    grad_out = numbers(2, 4, 5, 6, seed=8)
+
+    def call(grad_out, q, k, v):
+        return regard.attention_backward(grad_out, q, k, v).query
+
+    for kind in ("real", "fake", "jit"):
+        with pytest.raises(NotImplementedError, match="neither traced"):
+            traced(kind, call, (grad_out, q, k, v))
+    plain = call(grad_out, q, k, v)
+    for position in range(4):
+        given = [grad_out, q, k, v]
+        given[position] = given[position].clone().requires_grad_()
+        found = call(*given)
+        assert torch.equal(found, plain) and found.requires_grad
+        with pytest.raises(NotImplementedError, match="attention_backward has no second derivative"):
+            found.sum().backward()
+    w = W.clone().requires_grad_()
+    assert regard.attention_backward(grad_out, q, k, v, score=regard.Additive(w)).w.requires_grad
+    assert not plain.requires_grad

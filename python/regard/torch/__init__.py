@@ -10,19 +10,37 @@
 
 from __future__ import annotations
 
+# The operator as PyTorch's own tools see it: registered before one of them looks, as its counter of FLOPs does.
+from .. import _compiled as _compiled
 from .additive import AdditiveAttention
+from .entmax import (
+    Entmax15,
+    Entmax15Loss,
+    EntmaxBisect,
+    EntmaxBisectLoss,
+    Sparsemax,
+    SparsemaxLoss,
+)
 from .graph import GATConv, GATv2Conv
 from .multihead import MultiheadAttention, SlidingWindowAttention
+from .packed import attention_varlen
 from .ring import ring_attention
 from .sdpa import activate, deactivate, is_active
 
 __all__ = [
     "AdditiveAttention",
+    "Entmax15",
+    "Entmax15Loss",
+    "EntmaxBisect",
+    "EntmaxBisectLoss",
     "GATConv",
     "GATv2Conv",
     "MultiheadAttention",
     "SlidingWindowAttention",
+    "Sparsemax",
+    "SparsemaxLoss",
     "activate",
+    "attention_varlen",
     "deactivate",
     "is_active",
     "ring_attention",

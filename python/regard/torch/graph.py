@@ -14,6 +14,13 @@ from ..operator import attention
 from ..score import Additive
 
 
+#: What is named where it is something else.
+_USUAL = {
+    "concat": True, "negative_slope": 0.2, "dropout": 0.0, "add_self_loops": True, "edge_dim": None, "residual": False,
+    "share_weights": False, "flow": "source_to_target",
+}  # fmt: skip
+
+
 class _GraphAttention(nn.Module):
     """What GAT and GATv2 share: loops, dropout, the joining of heads."""
 
@@ -32,7 +39,6 @@ class _GraphAttention(nn.Module):
         add_self_loops: bool,
         edge_dim: int | None,
         fill_value: Any,
-        bias: bool,
         residual: bool,
         flow: str = "source_to_target",
     ) -> None:
@@ -50,11 +56,16 @@ class _GraphAttention(nn.Module):
         self.fill_value = fill_value
         self.residual = residual
         self.flow = flow
-        self.lin_edge = None if edge_dim is None else nn.Linear(edge_dim, heads * out_channels, bias=False)
-        total = out_channels * (heads if concat else 1)
+
+    def _finish(self, in_channels: int | tuple[int, int], bias: bool) -> None:
+        """What comes last in torch_geometric's state dicts, whose order optimizers' states follow."""
+        width = self.heads * self.out_channels
+        self.lin_edge = None if self.edge_dim is None else nn.Linear(self.edge_dim, width, bias=False)
+        total = self.out_channels * (self.heads if self.concat else 1)
         of_targets = in_channels if isinstance(in_channels, int) else in_channels[1]
-        self.res = nn.Linear(of_targets, total, bias=False) if residual else None
+        self.res = nn.Linear(of_targets, total, bias=False) if self.residual else None
         self.bias = nn.Parameter(torch.zeros(total)) if bias else None
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Glorot's first values, and zeros for what is added."""
@@ -65,6 +76,16 @@ class _GraphAttention(nn.Module):
                 rows, columns = x.shape[-2:]
                 limit = (6.0 / (rows + columns)) ** 0.5
                 nn.init.uniform_(x, -limit, limit)
+
+    def _check_nodes(self, x: Any) -> None:
+        """A batch of graphs is one graph of all their nodes; flattened, its edges would join the wrong ones."""
+        for name, nodes in (("x", x),) if isinstance(x, Tensor) else zip(("the sources", "the targets"), x):
+            if nodes is not None and nodes.dim() != 2:
+                raise ValueError(f"{name} of {type(self).__name__} has shape {list(nodes.shape)}; it wants nodes [N, F]")
+
+    def _seen(self, index: Tensor) -> Tensor:
+        """The edges as they are handed out: what is remembered stays as it is."""
+        return index.clone() if self.add_self_loops else index
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(-1, self.heads, self.out_channels)
@@ -109,7 +130,7 @@ class _GraphAttention(nn.Module):
             edges = None if compiling and edges.has_repeats else edges
         if edges is None:
             return self._along_edges(query, key, value, w, by_edge, features, need)
-        result = attention(
+        result: Any = attention(
             query.transpose(0, 1)[None],
             key.transpose(0, 1)[None],
             value.transpose(0, 1)[None],
@@ -146,7 +167,9 @@ class _GraphAttention(nn.Module):
         return out, alpha if need else None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"
+        chosen = [f"heads={self.heads}"]
+        chosen += [f"{name}={getattr(self, name)!r}" for name, usual in _USUAL.items() if getattr(self, name, usual) != usual]
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(chosen)})"
 
 
 class GATConv(_GraphAttention):
@@ -178,7 +201,7 @@ class GATConv(_GraphAttention):
     ) -> None:
         super().__init__(
             in_channels, out_channels, heads, concat, negative_slope, dropout, add_self_loops, edge_dim, fill_value,
-            bias, residual, **more,
+            residual, **more,
         )  # fmt: skip
         width = heads * out_channels
         self.lin = self.lin_src = self.lin_dst = None
@@ -190,7 +213,7 @@ class GATConv(_GraphAttention):
         self.att_src = nn.Parameter(torch.empty(1, heads, out_channels))
         self.att_dst = nn.Parameter(torch.empty(1, heads, out_channels))
         self.att_edge = None if edge_dim is None else nn.Parameter(torch.empty(1, heads, out_channels))
-        self.reset_parameters()
+        self._finish(in_channels, bias)
 
     def forward(
         self,
@@ -201,6 +224,7 @@ class GATConv(_GraphAttention):
         return_attention_weights: bool | None = None,
     ) -> Any:
         """Nodes ``[N, F]``, or a pair of sources and targets, and ``[2, E]``."""
+        self._check_nodes(x)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         of_sources, of_targets = self.lin or self.lin_src, self.lin or self.lin_dst
         assert of_sources is not None and of_targets is not None
@@ -223,7 +247,7 @@ class GATConv(_GraphAttention):
             query, key, value, value.new_ones(1), index, features, bool(return_attention_weights)
         )
         out = self._joined(out, res)
-        return (out, (index, alpha)) if return_attention_weights else out
+        return (out, (self._seen(index), alpha)) if return_attention_weights else out
 
 
 class GATv2Conv(_GraphAttention):
@@ -254,7 +278,7 @@ class GATv2Conv(_GraphAttention):
     ) -> None:
         super().__init__(
             in_channels, out_channels, heads, concat, negative_slope, dropout, add_self_loops, edge_dim, fill_value,
-            bias, residual, **more,
+            residual, **more,
         )  # fmt: skip
         width = heads * out_channels
         of_sources, of_targets = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
@@ -262,7 +286,7 @@ class GATv2Conv(_GraphAttention):
         self.lin_l = nn.Linear(of_sources, width, bias=bias)
         self.lin_r = self.lin_l if share_weights else nn.Linear(of_targets, width, bias=bias)
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
-        self.reset_parameters()
+        self._finish(in_channels, bias)
 
     def forward(
         self,
@@ -272,6 +296,7 @@ class GATv2Conv(_GraphAttention):
         return_attention_weights: bool | None = None,
     ) -> Any:
         """Nodes ``[N, F]``, or a pair of sources and targets, and ``[2, E]``."""
+        self._check_nodes(x)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         key = self._split(self.lin_l(sources))
         query = key if self.share_weights and targets is sources else self._split(self.lin_r(targets))
@@ -285,7 +310,7 @@ class GATv2Conv(_GraphAttention):
             features = self._split(self.lin_edge(attr))
         out, alpha = self._attend(query, key, key, self.att[0], index, features, bool(return_attention_weights))
         out = self._joined(out, res)
-        return (out, (index, alpha)) if return_attention_weights else out
+        return (out, (self._seen(index), alpha)) if return_attention_weights else out
 
 
 def _with_loops(index: Tensor, nodes: int) -> Tensor:

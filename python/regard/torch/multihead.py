@@ -54,6 +54,12 @@ class MultiheadAttention(nn.MultiheadAttention):
         # `forward` to a kernel of their own that knows nothing of a normalizer or a window.
         self._qkv_same_embed_dim = False
 
+    def extra_repr(self) -> str:
+        chosen = [f"{self.embed_dim}, {self.num_heads}"]
+        usual: dict[str, Any] = {"dropout": 0.0, "batch_first": False, "normalizer": "softmax", "window": None}
+        chosen += [f"{name}={getattr(self, name)!r}" for name, one in usual.items() if getattr(self, name) != one]
+        return ", ".join(chosen)
+
     def _reset_parameters(self) -> None:
         asked, self._qkv_same_embed_dim = self._qkv_same_embed_dim, self.in_proj_weight is not None
         super()._reset_parameters()

@@ -76,6 +76,12 @@ def _prepared(q: Tensor, is_causal: bool, attn_mask: Tensor | None, scale: float
     return frame, Learned(bias=_tensors.numbers("attn_mask", attn_mask, compute, 4))
 
 
+def _refuse_dropout(dropout_p: float) -> None:
+    """PyTorch takes its formula where there is dropout, and hands none to its fused kernel."""
+    if dropout_p != 0.0:
+        raise NotImplementedError(f"dropout_p is {dropout_p}; this kernel has no dropout, regard.attention has")
+
+
 def _forward(
     query: Tensor,
     key: Tensor,
@@ -86,6 +92,7 @@ def _forward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
+    _refuse_dropout(dropout_p)
     frame, learned = _prepared(query, is_causal, attn_mask, scale)
     qkv = (_tensors.rowwise(query), _tensors.rowwise(key), _tensors.rowwise(value))
     results = _call.forward(_tensors, frame, qkv, learned, ("lse",), False)
@@ -106,6 +113,7 @@ def _backward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    _refuse_dropout(dropout_p)
     frame, learned = _prepared(query, is_causal, attn_mask, scale)
     qkv = (_tensors.rowwise(query), _tensors.rowwise(key), _tensors.rowwise(value))
     saved = Saved(_tensors.rowwise(out), logsumexp.contiguous())
@@ -115,7 +123,7 @@ def _backward(
 
 
 def _heads_inside(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return torch.empty_permuted(shape, (0, 2, 1, 3), dtype=like.dtype)
+    return torch.empty_permuted(shape, (0, 2, 1, 3), dtype=like.dtype, device=like.device)
 
 
 _permuted = SimpleNamespace(**{**vars(_tensors), "empty_rows": _heads_inside})
