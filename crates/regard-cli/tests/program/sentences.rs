@@ -30,6 +30,31 @@ fn told() -> String {
     all
 }
 
+/// Every sentence that the Python package's README and its notebook about a run ask of `translate`.
+fn asked_in_python() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    let mut asked = Vec::new();
+    for file in ["README.md", "examples/a_run_explored.ipynb"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap().replace("\\\"", "\"");
+        for line in text.lines() {
+            for call in ["run.predict(", "run.attention(", "run.show("] {
+                let Some((_, rest)) = line.split_once(call) else { continue };
+                // One in quotes, or several in brackets.
+                let end = rest.find(')').unwrap();
+                asked.extend(
+                    rest[..end]
+                        .split('"')
+                        .skip(1)
+                        .step_by(2)
+                        .filter(|s| s.contains(' '))
+                        .map(str::to_string),
+                );
+            }
+        }
+    }
+    asked
+}
+
 /// The words of a vocabulary, as a run keeps it.
 fn vocabulary(task: &str) -> String {
     let options: Options = task_named(task).unwrap().options().unwrap();
@@ -83,6 +108,11 @@ fn help_and_readmes_ask_the_embedded_models_what_they_know() {
         }
     }
     assert!(asked >= 7);
+    let in_python = asked_in_python();
+    assert!(in_python.len() >= 7, "{in_python:?}");
+    for sentence in &in_python {
+        assert!(answer("translate", sentence).is_some(), "what is the answer to `{sentence}`?");
+    }
     // `regard serve` has its sentences in JSON.
     let served = told.matches("{\"input\": \"she is drawing a bird\"}").count();
     assert_eq!(served, 1);
