@@ -131,7 +131,7 @@ def comments(path):
     return "\n".join([*re.findall(r"^ *//[/!]?(.*)$", text, flags=re.MULTILINE), "", prose(path)])
 
 
-# Their readers have not been through these yet.
+# Not mended yet.
 UNREAD = {"operator.py", "_arguments.py", "_tensors.py", "transformers.py", "run.py", "scene.py"}
 
 

@@ -273,7 +273,9 @@ fn times_more(options: &Options, files: &[SampledFile]) -> f64 {
         .collect();
     let own: Vec<&SampledFile> =
         files.iter().filter(|file| training.contains(&file.path)).collect();
-    let own = if own.is_empty() { files.iter().collect() } else { own };
+    let made = files.iter().filter(|file| file.unit == SampledUnit::Examples).collect();
+    let own = [own, made, files.iter().collect()].into_iter().find(|some| !some.is_empty());
+    let own = own.unwrap_or_default();
     let used: f64 = own.iter().map(|file| file.used).sum();
     let size: f64 = own.iter().map(|file| file.size as f64).sum();
     if used > 0.0 { (size / used).max(1.0) } else { 1.0 }

@@ -32,7 +32,9 @@ pub(crate) fn part_in_order<T>(
 /// How many texts or points are made to be learned where data are only sampled, and how many pictures or
 /// recordings, of which each takes a millisecond or more.
 pub(crate) const TEXTS: usize = 5000;
-pub(crate) const PICTURES: usize = 400;
+/// The same of texts of a hundred words.
+pub(crate) const LONG_TEXTS: usize = 1000;
+pub(crate) const PICTURES: usize = 200;
 /// Numbers are made at once, and a regression learns no more than so many anyway.
 pub(crate) const NUMBERS: usize = usize::MAX;
 

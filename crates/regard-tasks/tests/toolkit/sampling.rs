@@ -253,14 +253,15 @@ fn a_folder_that_is_named_for_two_parts_is_counted_once_and_rare_labels_of_a_lis
 #[test]
 fn of_embedded_data_of_any_size_few_examples_are_made() {
     const TEXTS: (usize, u64) = (5000, 100_000);
-    const PICTURES: (usize, u64) = (400, 20_000);
+    const LONG: (usize, u64) = (1000, 100_000);
+    const PICTURES: (usize, u64) = (200, 20_000);
     let mut done = 0;
     for (task, settings, (most, size)) in [
         ("translate", &[][..], TEXTS),
-        ("summarize", &[], TEXTS),
+        ("summarize", &[], LONG),
         ("classify", &[], TEXTS),
         ("label", &[], TEXTS),
-        ("label", &["embedded=distance"], TEXTS),
+        ("label", &["embedded=distance"], LONG),
         ("answer", &[], TEXTS),
         ("classify", &["kind=audio"], PICTURES),
         ("label", &["kind=sound"], PICTURES),
@@ -295,7 +296,7 @@ fn of_embedded_data_of_any_size_few_examples_are_made() {
     }
     assert_eq!(done, 13);
     // What is small, and what is not sampled, is made as it is asked for.
-    let small = options("transcribe", &["size=300"]);
+    let small = options("transcribe", &["size=150"]);
     assert!(sampled(|| task_named("transcribe").unwrap().begin(&small).map(drop)).1.is_empty());
 }
 

@@ -99,8 +99,9 @@ fn embedded(size: usize, part: Part) -> Result<Sentences> {
 }
 
 fn distant(data: &Data, part: Part) -> Result<Sentences> {
-    let drawn =
-        embedded::part(part, (data.size, embedded::TEXTS), |n| toy::distant(n, data.distance, 1))?;
+    let drawn = embedded::part(part, (data.size, embedded::LONG_TEXTS), |n| {
+        toy::distant(n, data.distance, 1)
+    })?;
     let (mut all, mut distances) = (Vec::new(), Vec::new());
     for (sentence, line) in drawn.into_iter().zip(1..) {
         let toy::Distant { words, labels, distances: told } = sentence;
