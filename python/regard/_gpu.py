@@ -233,7 +233,7 @@ def plain_forward(frame: Frame, q: Tensor, k: Tensor, v: Tensor, saves: bool) ->
 def plain_backward(
     frame: Frame, qkv: tuple[Tensor, ...], saved: tuple[Tensor, ...], grad_out: Tensor, wants: tuple[bool, ...]
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of q, k and v that are wanted."""
+    """The gradients of q, k and v that are needed."""
     (q, k, v), (out, lse) = qkv, saved
     index = q.get_device()
     for x in (k, v, out, lse, grad_out):

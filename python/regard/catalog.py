@@ -21,7 +21,7 @@ def tasks() -> dict[str, str]:
 
 def options(task: str, **given: Any) -> dict[str, dict[str, Any]]:
     """The options of a task, by section, with their defaults, or with what is given in their place. Those that have no
-    default, such as the paths of one's own files, are not among them.
+    default, such as the paths of your own files, are not among them.
 
     >>> import regard
     >>> regard.options("regress", epochs=3)["training"]["epochs"]

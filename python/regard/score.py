@@ -30,7 +30,7 @@ class Additive:
 
 
 class Expression:
-    """A score of one's own, written over the query ``q``, the key ``k`` and named parameters.
+    """A score of your own, written over the query ``q``, the key ``k`` and named parameters.
 
     A parameter is one number (``[]`` or ``[1]``), a row as wide as a head (``[D]``), or one of either for
     each query head (``[Hq, 1]``, ``[Hq, D]``). There are ``+ - * / @``, ``sum``, ``mean``, ``norm``,

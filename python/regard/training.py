@@ -103,10 +103,10 @@ def train(
 
     Tasks are those of ``regard train``: translate, summarize, transcribe, caption, draw, answer, label, classify,
     image, graph, regress. Options are the task's, by keyword (``epochs=5``), by section (``model={"hidden": 64}``) or from
-    a file (``config``); without data of one's own the embedded data are learned. The run is kept in the folder
+    a file (``config``); without data of your own the embedded data are learned. The run is kept in the folder
     ``out``, else in ``runs/TASK`` or the next free name; ``overwrite`` replaces a run that is there.
 
-    ``data`` are one's own from memory, ``validation`` and ``test`` the same where they are not to be held out of
+    ``data`` is your own from memory, ``validation`` and ``test`` the same where they are not to be held out of
     ``data``: rows or columns, a data frame of pandas or Polars, a dataset of Hugging Face, or any iterable of tuples
     or dictionaries; a dictionary of ``"train"``, ``"validation"`` and ``"test"`` has the parts together. A row has text
     and label (classify; in place of a text also vectors ``[N, width]``, or ``(samples, rate)`` of a sound), source and

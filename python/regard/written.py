@@ -321,7 +321,7 @@ def _regress(part: str, data: Any, columns: Mapping[str, str] | None, name: str)
         known = np.column_stack([features, target_column])
         names = [*(f"x{n + 1}" for n in range(known.shape[1] - 1)), "y"]
     if known.shape[1] < 2:
-        raise ValueError(f"{name} has one column; something is told from something else")
+        raise ValueError(f"{name} has one column; a target and the features it is predicted from were expected")
     bad = np.argwhere(~np.isfinite(known))
     if bad.size:
         raise ValueError(f"row {bad[0][0]} of {name} has {known[tuple(bad[0])]} as {names[bad[0][1]]}")

@@ -24,11 +24,11 @@ pub mod text;
 pub mod toy;
 mod watch;
 
-pub use bad_rows::skipping_bad_rows;
+pub use bad_rows::{example_or_skipped, skipping_bad_rows};
 pub use codebook::Codebook;
 pub use error::{Error, Result};
 pub use remark::{remark, remarked};
-pub use sample::{SampledFile, sampled};
+pub use sample::{SampledFile, SampledUnit, sampled, sampled_count};
 pub use watch::{Watch, quietly, tick, unwatched, watch};
 
 /// The README's snippet, compiled with the tests.

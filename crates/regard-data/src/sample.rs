@@ -15,15 +15,27 @@ thread_local! {
     static SAMPLED: RefCell<Option<Vec<SampledFile>>> = const { RefCell::new(None) };
 }
 
-/// A text of which the beginning was read, or a folder or list of which some files were; all where it is short.
+/// What is counted of something that is read in part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampledUnit {
+    /// Lines of a file, from its first.
+    Lines,
+    /// Files of a folder or a list; of a folder, sizes are numbers of files, too.
+    Files,
+    /// Examples of embedded data or of a file of a fixed size each; sizes are numbers of examples, too.
+    Examples,
+}
+
+/// A text of which the beginning was read, a folder or list of which some files were, or embedded data of
+/// which some were made; all where it is short.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFile {
     /// The file or folder.
     pub path: PathBuf,
-    /// How many lines of it are used, or how many of its files.
+    /// How many lines of it are used, or how many of its files or examples.
     pub lines: usize,
-    /// Whether files are counted, not lines. Of a folder, sizes are numbers of files, too.
-    pub files: bool,
+    /// What is counted.
+    pub unit: SampledUnit,
     /// How many of the file's bytes were read.
     pub read: u64,
     /// How many of them the lines take that are used.
@@ -41,8 +53,8 @@ impl SampledFile {
 
 /// Reads, of long texts of lines only the beginning: 20,000 lines or 4 MiB. Of pictures and recordings in a
 /// folder or a list, 400 from all over it and some of every label. What belongs together line by line, such
-/// as the nodes and edges of a graph, and any other file without lines is read whole. Gives which texts and
-/// folders were read, and how far.
+/// as the nodes and edges of a graph, and any other file without lines is read whole. Of embedded data, some
+/// are made ([`sampled_count`]). Gives which texts and folders were read, and how far.
 ///
 /// ```
 /// # let file = tempfile::NamedTempFile::new().unwrap();
@@ -131,15 +143,15 @@ fn fewer(path: &Path, used: usize, all: usize) {
         let Some(files) = on else { return };
         match files.iter_mut().find(|known| known.path == path) {
             // Named for two parts, and sampled alike for both.
-            Some(list) if list.files => {}
+            Some(list) if list.unit == SampledUnit::Files => {}
             Some(list) => {
                 list.used *= used as f64 / all as f64;
-                (list.lines, list.files) = (used, true);
+                (list.lines, list.unit) = (used, SampledUnit::Files);
             }
             None => files.push(SampledFile {
                 path: path.into(),
                 lines: used,
-                files: true,
+                unit: SampledUnit::Files,
                 read: used as u64,
                 used: used as f64,
                 size: all as u64,
@@ -148,9 +160,35 @@ fn fewer(path: &Path, used: usize, all: usize) {
     });
 }
 
+/// How many examples to make of so many that are asked for: no more than `most` where data are only sampled,
+/// which is noted under a name.
+///
+/// ```
+/// use regard_data::{sampled, sampled_count};
+/// assert_eq!(sampled_count("embedded", 10_000, 400), 10_000);
+/// let (made, noted) = sampled(|| sampled_count("embedded", 10_000, 400));
+/// assert_eq!((made, noted[0].used), (400, 400.0));
+/// ```
+pub fn sampled_count(name: &str, all: usize, most: usize) -> usize {
+    SAMPLED.with_borrow_mut(|on| {
+        let Some(files) = on.as_mut().filter(|_| all > most) else { return all };
+        if files.iter().all(|known| known.path != Path::new(name)) {
+            files.push(SampledFile {
+                path: name.into(),
+                lines: most,
+                unit: SampledUnit::Examples,
+                read: most as u64,
+                used: most as f64,
+                size: all as u64,
+            });
+        }
+        most
+    })
+}
+
 /// Says of a file how far it was read.
 pub(crate) fn note(path: &Path, lines: usize, read: u64, used: f64, size: u64) {
-    let file = SampledFile { path: path.into(), lines, files: false, read, used, size };
+    let file = SampledFile { path: path.into(), lines, unit: SampledUnit::Lines, read, used, size };
     SAMPLED.with_borrow_mut(|on| {
         if let Some(files) = on
             && files.iter().all(|known| known.path != file.path)

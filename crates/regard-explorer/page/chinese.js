@@ -38,7 +38,7 @@ export const CHINESE = {
   Encoder: "编码器",
   Decoder: "解码器",
   "From output to source": "从输出到原文",
-  Pooling: "池化",
+  Pooling: "汇聚",
   Hops: "跳",
   "From text to question": "从文本到问题",
   "Along the edges": "沿着边",
@@ -53,8 +53,8 @@ export const CHINESE = {
   "mostly looks at the first word ({n})": "主要看第一个词（{n}）",
   "mostly looks at punctuation and marks ({n})": "主要看标点和标记（{n}）",
   "mostly looks at {label} ({n})": "主要看 {label}（{n}）",
-  "picks one place, with {n} of its weight on it": "只挑一处，其上有 {n} 的权重",
-  "is spread over about {over} of {of} places": "分散在 {of} 处中的约 {over} 处",
+  "picks one position, with {n} of its weight on it": "只选中一个位置，其权重为 {n}",
+  "is spread over about {over} of {of} positions": "分散在 {of} 个位置中的约 {over} 个",
   "mostly looks at the word before the one just written ({n})": "主要看刚写出的词之前的那个词（{n}）",
   "mostly looks at the word just written ({n})": "主要看刚写出的词（{n}）",
   "mostly looks at the node itself ({n})": "主要看节点自身（{n}）",
@@ -248,7 +248,7 @@ export const CHINESE = {
   Normalizer: "归一化",
   "as trained": "与训练时相同",
   "Temperature of the attention": "注意力的温度",
-  sharper: "更尖锐",
+  sharper: "更集中",
   flatter: "更平缓",
   Window: "窗口",
   "only so many on each side:": "每侧只看这么多：",
@@ -351,7 +351,7 @@ export const CHINESE = {
   question: "问题",
   segments: "片段",
   "decoder over source": "解码器看源",
-  pooling: "池化",
+  pooling: "汇聚",
   hops: "跳",
   graph: "图",
   kernel: "核",
@@ -365,7 +365,7 @@ export const CHINESE = {
     "此模型没有注意力：上下文是固定向量，编码器也没有注意力",
   "this model attends to nothing: it is a CNN": "此模型没有注意力：它是 CNN",
   "this model attends to nothing: its pooling gives no weights and its encoder has no attention":
-    "此模型没有注意力：池化不给出权重，编码器也没有注意力",
+    "此模型没有注意力：汇聚不给出权重，编码器也没有注意力",
   'this model attends to nothing: only `encoder = "transformer"` and "self-attention" have attention':
     '此模型没有注意力：只有 `encoder = "transformer"` 和 "self-attention" 才有',
   "These are columns of the alignment, which can be changed there: each patch's weights add up to 1 over the words.":
@@ -406,7 +406,7 @@ export const CHINESE = {
     "这里是复制的部分；背后的权重在“对齐”里改变。",
   "A gate opens for each token by itself: it is no attention.": "门对每个词元单独打开：它不是注意力。",
   "This is what pooling took of each token, and no attention that could be changed.":
-    "这是池化从每个词元取得的份额，不是可改变的注意力。",
+    "这是汇聚从每个词元取得的份额，不是可改变的注意力。",
   "{n} examples have no loss and stand last: the model cannot give what is true of them, such as a label that training has not seen.":
     "{n} 个例子没有损失，排在最后：模型给不出它们的真值，例如训练中未见过的标签。",
   "{n} labels are too many for a matrix; the filters find the examples of each.":

@@ -134,7 +134,7 @@ impl Server {
         self.address
     }
 
-    /// The address for a browser on this machine, with the token where one is wanted.
+    /// The address for a browser on this machine, with the token where one is needed.
     pub fn url(&self) -> String {
         let query = self.token().map_or(String::new(), |token| format!("?token={token}"));
         format!("{}{query}", self.base())

@@ -22,7 +22,7 @@
 //! | [`layers`] | multi-head attention, Transformer blocks, recurrent, convolutional and graph layers, pooling, positions |
 //! | [`models`] | sequence to sequence, labeler, classifier, Vision Transformer, graph network, kernel regression, memory network, span reader |
 //! | [`tensor`] | tensors with gradients, parameters, optimizers, random numbers, files |
-//! | [`prelude`] | what a model of one's own needs, for `use regard::prelude::*` |
+//! | [`prelude`] | what a model of your own needs, for `use regard::prelude::*` |
 //!
 //! A module is a plain struct that takes its parameters by name from
 //! [`Parameters`](tensor::Parameters); a model is its configuration, which serde reads, and its

@@ -1,4 +1,4 @@
-//! What one needs to write and train a model of one's own, for `use regard::prelude::*`: tensors and parameters,
+//! What one needs to write and train a model of your own, for `use regard::prelude::*`: tensors and parameters,
 //! the operator and its choices, and the layers most models are made of. Everything else is imported by name, from
 //! [`attention`](crate::attention), [`layers`](crate::layers), [`models`](crate::models) and
 //! [`tensor`](crate::tensor).

@@ -21,7 +21,7 @@ use regard_tasks::tasks::task_named;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Train variants of a model on the same data and seeds, and set them side by side; or set runs so
+/// Train variants of a model on the same data and seeds and compare them, or compare finished runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -31,9 +31,9 @@ Examples:
   regard compare --resume runs/compare-label  # goes on where it stopped
   regard compare runs/a runs/b                # runs that are done, of one task
 
-Variants and runs are measured on the validation part, so that the test part stays what nothing was chosen
-by; `--test` measures them on that. With p the table says how likely a difference as large as that
-from the first would be by chance.")]
+Variants and runs are measured on the validation part, so that nothing is chosen by the test part;
+`--test` measures them on that. The column p says how likely a difference as large as that from the
+first would be by chance.")]
 pub struct Command {
     /// Which task, or a run
     #[arg(value_name = "TASK|RUN", required_unless_present = "resume")]

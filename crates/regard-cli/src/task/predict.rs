@@ -30,8 +30,8 @@ Examples:
 
 What an input is: translate, label and draw take a sentence, summarize a text, classify a text or the path
 of a recording, answer a text and a question with a tab between, transcribe the path of a recording,
-image and caption that of a picture, graph a node's number, regress one number or several with commas
-(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
+image and caption that of a picture, graph a node's name or number, or that of a whole graph, regress one
+number or several with commas (`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
 0. What begins with an option's name and =, as beam=10, sets that option; behind -- everything is an
 input. Words that the model does not know are named beside the output, and in --json.")]
 pub struct Command {

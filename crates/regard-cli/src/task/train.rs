@@ -14,7 +14,7 @@ use crate::sentence::sentence;
 use anyhow::{Result, bail};
 use clap::Args;
 use regard::tensor::limit_parameters;
-use regard_data::{SampledFile, remarked, sampled};
+use regard_data::{SampledFile, SampledUnit, remarked, sampled};
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Record, Run};
 use regard_tasks::task::{Input, Learner, Model, Task};
@@ -248,13 +248,14 @@ struct Tried {
 fn how_far(file: &SampledFile) -> String {
     let (count, path) = (table::number(file.lines), file.path.display());
     let (used, size) = (table::bytes(file.used as usize), table::bytes(file.size as usize));
-    match (file.files, file.path.is_dir()) {
-        (false, _) => format!("from the first {count} lines of {path}, {used} of {size}"),
-        (true, false) => format!("from {count} of the files that {path} lists"),
-        (true, true) => {
-            let all = table::number(file.size as usize);
-            format!("from {count} of the {all} files in {path}")
+    let all = || table::number(file.size as usize);
+    match (file.unit, file.path.is_dir()) {
+        (SampledUnit::Lines, _) => {
+            format!("from the first {count} lines of {path}, {used} of {size}")
         }
+        (SampledUnit::Files, false) => format!("from {count} of the files that {path} lists"),
+        (SampledUnit::Files, true) => format!("from {count} of the {} files in {path}", all()),
+        (SampledUnit::Examples, _) => format!("from {count} of {} {path}", all()),
     }
 }
 
@@ -273,7 +274,9 @@ fn times_more(options: &Options, files: &[SampledFile]) -> f64 {
         .collect();
     let own: Vec<&SampledFile> =
         files.iter().filter(|file| training.contains(&file.path)).collect();
-    let own = if own.is_empty() { files.iter().collect() } else { own };
+    let made = files.iter().filter(|file| file.unit == SampledUnit::Examples).collect();
+    let own = [own, made, files.iter().collect()].into_iter().find(|some| !some.is_empty());
+    let own = own.unwrap_or_default();
     let used: f64 = own.iter().map(|file| file.used).sum();
     let size: f64 = own.iter().map(|file| file.size as f64).sum();
     if used > 0.0 { (size / used).max(1.0) } else { 1.0 }

@@ -33,6 +33,14 @@ fn tasks_and_runs_are_listed_with_their_measures_and_how_they_stand() {
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("epochs = 2", "epochs = 5")).unwrap();
     let json = listed(&folder);
+    // Of many runs, none's model is opened: what cannot be loaded is listed all the same.
+    for file in ["best.safetensors", "last.safetensors", "vocabulary.json"] {
+        let path = Path::new(&early).join(file);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, "damaged").unwrap();
+        assert_eq!(listed(&folder), json, "{file}");
+        fs::write(&path, whole).unwrap();
+    }
     assert_eq!(json["tasks"].as_array().unwrap().len(), regard_tasks::tasks::tasks().len());
     let runs = json["runs"].as_array().unwrap();
     let states: Vec<&str> = runs.iter().map(|run| run["state"].as_str().unwrap()).collect();

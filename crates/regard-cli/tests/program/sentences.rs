@@ -30,6 +30,31 @@ fn told() -> String {
     all
 }
 
+/// Every sentence that the Python package's README and its notebook about a run ask of `translate`.
+fn asked_in_python() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    let mut asked = Vec::new();
+    for file in ["README.md", "examples/a_run_explored.ipynb"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap().replace("\\\"", "\"");
+        for line in text.lines() {
+            for call in ["run.predict(", "run.attention(", "run.show("] {
+                let Some((_, rest)) = line.split_once(call) else { continue };
+                // One in quotes, or several in brackets.
+                let end = rest.find(')').unwrap();
+                asked.extend(
+                    rest[..end]
+                        .split('"')
+                        .skip(1)
+                        .step_by(2)
+                        .filter(|s| s.contains(' '))
+                        .map(str::to_string),
+                );
+            }
+        }
+    }
+    asked
+}
+
 /// The words of a vocabulary, as a run keeps it.
 fn vocabulary(task: &str) -> String {
     let options: Options = task_named(task).unwrap().options().unwrap();
@@ -50,18 +75,32 @@ fn answer(task: &str, sentence: &str) -> Option<&'static str> {
     found.map(|(_, _, answer)| *answer)
 }
 
+/// Where `.ci/explorer` has trained the runs of the test below: shorter than by default, and long enough.
+const RUNS: &str = "REGARD_SENTENCES";
+
 #[test]
-#[ignore = "trains two models with the options that a reader has, for minutes"]
+#[ignore = "trains two models with the options that a reader has, for minutes, or is told where they are"]
 fn the_embedded_models_get_right_what_help_and_readmes_ask() {
     let folder = tempfile::tempdir().unwrap();
+    let trained = std::env::var_os(RUNS).map(std::path::PathBuf::from);
+    let mut asked = 0;
     for task in ["translate", "label"] {
-        let run = folder.path().join(task).display().to_string();
-        assert!(regard(&["train", task, "--out", &run]).status.success());
-        for sentence in sentences(&told(), task) {
+        let run = trained.as_deref().unwrap_or(folder.path()).join(format!("sentences-{task}"));
+        let run = run.display().to_string();
+        if trained.is_none() {
+            assert!(regard(&["train", task, "--out", &run]).status.success());
+        }
+        let mut all = sentences(&told(), task);
+        all.extend(asked_in_python().into_iter().filter(|_| task == "translate"));
+        all.sort();
+        all.dedup();
+        for sentence in all {
             let told = String::from_utf8(regard(&["predict", &run, &sentence]).stdout).unwrap();
             assert_eq!(told.lines().next(), answer(task, &sentence), "{sentence}");
+            asked += 1;
         }
     }
+    assert!(asked >= 3, "{asked}");
 }
 
 #[test]
@@ -83,6 +122,11 @@ fn help_and_readmes_ask_the_embedded_models_what_they_know() {
         }
     }
     assert!(asked >= 7);
+    let in_python = asked_in_python();
+    assert!(in_python.len() >= 7, "{in_python:?}");
+    for sentence in &in_python {
+        assert!(answer("translate", sentence).is_some(), "what is the answer to `{sentence}`?");
+    }
     // `regard serve` has its sentences in JSON.
     let served = told.matches("{\"input\": \"she is drawing a bird\"}").count();
     assert_eq!(served, 1);

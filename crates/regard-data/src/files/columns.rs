@@ -210,6 +210,11 @@ impl ColumnFile {
         Ok(row.cells.get(first..).unwrap_or_default())
     }
 
+    /// Whether its first row was asked for as a header.
+    pub(super) fn has_header(&self) -> bool {
+        self.header.is_some()
+    }
+
     /// What a column is called: by the header, or by its number.
     pub fn name(&self, column: &Column) -> Result<String> {
         let place = self.place(column)?;

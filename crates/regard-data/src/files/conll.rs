@@ -1,7 +1,8 @@
 //! Sentences of which each word has a label.
 
+use super::header::{WORD_NAMES, are_names, is_lone_label};
 use super::lines::{beginning_lines, columns};
-use crate::{Error, Result, bad_rows};
+use crate::{Error, Result, bad_rows, remark};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -56,7 +57,7 @@ pub struct Tagged {
 /// Reads sentences with labels. A file named so, or with ten columns between tabs, is CoNLL-U:
 /// comments, ranges of words (`1-2`) and empty nodes (`1.1`) are left out, and `column` is the
 /// label. Any other has a word first and its label last in each line, between tabs or spaces. A
-/// blank line ends a sentence. Refuses another number of columns, an empty word or label, words out
+/// blank line ends a sentence. A first line that names the columns is left out, with a [`remark`]. Refuses another number of columns, an empty word or label, words out
 /// of order, and a file without a sentence.
 ///
 /// ```
@@ -144,11 +145,12 @@ pub fn conll_columns(
     } else {
         lines.iter().find_map(|line| plain_width(line)).unwrap_or(2)
     };
+    let header = header(path, &lines);
     let mut sentences = vec![];
     let mut sentence = Tagged::default();
     // A sentence with a bad line is left out whole.
     let mut is_bad = false;
-    for (line, number) in lines.iter().zip(1..) {
+    for (line, number) in lines.iter().zip(1..).filter(|(_, number)| Some(*number) != header) {
         if line.trim().is_empty() {
             let sentence = std::mem::take(&mut sentence);
             if !std::mem::take(&mut is_bad) {
@@ -177,10 +179,49 @@ pub fn conll_columns(
         sentences.push(sentence);
     }
     sentences.retain(|sentence| !sentence.words.is_empty());
+    remark_first_label(path, &sentences);
     match sentences.len() {
         0 => Err(Error::file(path, "there is no sentence")),
         _ => Ok(sentences),
     }
+}
+
+/// The line that names the columns, if there is one, which is said.
+fn header(path: &Path, lines: &[String]) -> Option<usize> {
+    let is_data = |line: &&String| !line.trim().is_empty() && !line.starts_with("# ");
+    let at = lines.iter().position(|line| is_data(&line))?;
+    let names = plain_cells(&lines[at]);
+    let same = |line: &String| plain_cells(line).last() == names.last();
+    // What labels another word, too, is a label.
+    if !are_names(&names, WORD_NAMES) || lines[at + 1..].iter().any(same) {
+        return None;
+    }
+    let (path, line) = (path.display(), at + 1);
+    remark(format!(
+        "{path}: line {line} names the columns ({}) and is not read as data",
+        names.join(", ")
+    ));
+    Some(line)
+}
+
+/// Says where the first word's label may be the name of a column.
+fn remark_first_label(path: &Path, sentences: &[Tagged]) {
+    let labels = || sentences.iter().flat_map(|sentence| &sentence.labels).map(String::as_str);
+    let Some(first) = sentences.first() else { return };
+    // A header may have an empty line behind it.
+    let stands_alone = first.words.len() == 1
+        && sentences.len() > 3
+        && labels().filter(|label| *label == first.labels[0]).count() == 1;
+    if !stands_alone && !is_lone_label(labels()) {
+        return;
+    }
+    remark(format!(
+        "{}: the label `{}` occurs in line {} alone; if that line names the columns, take it out of the \
+         file",
+        path.display(),
+        first.labels[0],
+        first.lines[0]
+    ));
 }
 
 /// A word and its label; none where the line holds neither; or what is wrong.

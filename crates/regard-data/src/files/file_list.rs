@@ -1,9 +1,10 @@
 //! A list of files, each with a text that belongs to it: a label, a sentence, a transcript.
 
 use super::columns::{Column, ColumnFile, ColumnFormat};
+use super::header::{Words, remark_header};
 use super::lines::columns;
 use super::opened::numbered_beginning;
-use crate::{Error, Result, sample};
+use crate::{Error, Result, bad_rows, sample};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,7 @@ pub(super) fn file_list(
             ColumnFile::read(list, at.format, &both, encoding)?.cells(&both)?
         }
     };
+    let rows = without_unlisted_header(list, folder, rows);
     let file = |(line, cells): (usize, Vec<String>)| {
         let wrong = |what: String| Err(Error::line(list, line, what));
         let [name, text] = <[String; 2]>::try_from(cells).unwrap_or_default();
@@ -85,8 +87,25 @@ pub(super) fn file_list(
         "label" => row.1.get(1).cloned().unwrap_or_default(),
         _ => String::new(),
     };
-    sample::some_files(list, rows, label).into_iter().map(file).collect()
+    bad_rows::rows(sample::some_files(list, rows, label).into_iter().map(file))
 }
+
+/// Without a first row that names the columns in words of its own: what would be its path is a bare word
+/// and no file, and the next row's is one.
+fn without_unlisted_header(list: &Path, folder: &Path, mut rows: ListRows) -> ListRows {
+    let [(line, first), (_, second), ..] = &rows[..] else { return rows };
+    let is_file = |cells: &[String]| cells.first().is_some_and(|name| folder.join(name).is_file());
+    let is_word = |cell: &String| Words::of(cell) == Words::One && !cell.contains(['.', '/']);
+    if is_file(first) || !is_file(second) || !first.iter().all(is_word) {
+        return rows;
+    }
+    remark_header(list, *line, first);
+    rows.remove(0);
+    rows
+}
+
+/// Rows of a list, each with its line.
+type ListRows = Vec<(usize, Vec<String>)>;
 
 /// The rows of a list that has two columns, path and text, each with its line.
 fn two_columns(
@@ -94,7 +113,7 @@ fn two_columns(
     at: &FileColumns,
     what: &str,
     encoding: Option<&str>,
-) -> Result<Vec<(usize, Vec<String>)>> {
+) -> Result<ListRows> {
     let path_first = at.path == Column::Number(1);
     let row = |(line, row): (usize, String)| {
         let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
@@ -107,5 +126,5 @@ fn two_columns(
         let both = if path_first { [first, second] } else { [second, first] };
         Ok((line, both.map(str::to_string).to_vec()))
     };
-    numbered_beginning(list, encoding)?.into_iter().map(row).collect()
+    bad_rows::rows(numbered_beginning(list, encoding)?.into_iter().map(row))
 }

@@ -438,9 +438,7 @@ fn read_edges(
     let carried = carried(path, &found, width.unwrap_or(0), columns);
     let path = path.display();
     if repeated > 0 {
-        remark(format!(
-            "{path}: {repeated} lines name an edge that was there before; it counts once"
-        ));
+        remark(repeated_edges(&path, repeated));
     }
     let edges: Vec<(usize, usize)> = found.into_keys().collect();
     let attached: BTreeSet<usize> = edges.iter().map(|&(from, _)| from).collect();
@@ -586,4 +584,12 @@ pub(super) fn read_split(
         return Err(Error::line(path, line, what));
     }
     Ok(parts.map(|part| part.into_iter().map(|(at, ..)| at).collect()))
+}
+
+/// What is said of edges that are named again.
+pub(super) fn repeated_edges(path: &std::path::Display, lines: usize) -> String {
+    match lines {
+        1 => format!("{path}: 1 line names an edge that was there before; it counts once"),
+        _ => format!("{path}: {lines} lines name edges that were there before; each counts once"),
+    }
 }

@@ -6,7 +6,8 @@
 //! `NAME_edge_attributes.txt` and `NAME_edge_weights.txt`, a line for each edge; `split.tsv` (train, val or
 //! test, and a graph's number). Morris and others, "TUDataset" (2020).
 
-use super::graph::{Carried, Known, read_split};
+use super::graph::{Carried, Known, read_split, repeated_edges};
+use super::lines::counted;
 use super::opened::numbered_lines;
 use crate::text::Labels;
 use crate::{Error, Result, remark};
@@ -83,8 +84,8 @@ impl LabeledGraphs {
         let labels = files.required("graph_labels")?;
         let label_path = files.path("graph_labels");
         if labels.len() != places.sizes.len() {
-            let (graphs, lines) = (places.sizes.len(), labels.len());
-            let what = format!("it has {lines} lines; the nodes belong to {graphs} graphs");
+            let (graphs, lines) = (places.sizes.len(), counted(labels.len(), "line"));
+            let what = format!("it has {lines}; the nodes belong to {graphs} graphs");
             return Err(Error::file(&label_path, what));
         }
         let mut graphs = vec![WholeGraph::default(); labels.len()];
@@ -150,7 +151,8 @@ impl Files<'_> {
         }
         let lines = self.required(what)?;
         if lines.len() != count {
-            let what = format!("it has {} lines; there are {count} {things}", lines.len());
+            let lines = counted(lines.len(), "line");
+            let what = format!("it has {lines}; there are {count} {things}");
             return Err(Error::file(&path, what));
         }
         Ok(Some(lines))
@@ -252,9 +254,7 @@ fn read_edges(files: &Files, places: &Places, graphs: &mut [WholeGraph]) -> Resu
     }
     let path = path.display();
     if repeated > 0 {
-        remark(format!(
-            "{path}: {repeated} lines name an edge that was there before; it counts once"
-        ));
+        remark(repeated_edges(&path, repeated));
     }
     let one_way = edges.values().filter(|edge| !edge.own).count();
     if one_way > 0 {

@@ -4,7 +4,7 @@ use super::folder::LabeledFiles;
 use super::image_cache::ImageCache;
 use super::planes::Planes;
 use crate::watch::tick;
-use crate::{Error, Result, sample};
+use crate::{Error, Result, example_or_skipped, sample};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,8 @@ pub struct Images {
 
 impl Images {
     /// Reads a folder that has one folder of PNG, JPEG, WebP, BMP and GIF files for each label: by
-    /// label, then by name, several at a time. Refuses a damaged image, and images of several sizes
+    /// label, then by name, several at a time. Refuses a damaged image (or leaves it out, within
+    /// [`skipping_bad_rows`](crate::skipping_bad_rows)), and images of several sizes
     /// where no side is given. What is transparent is seen on white; of what moves, the first
     /// picture.
     pub fn read_folder(root: &Path, options: &ImageOptions) -> Result<Self> {
@@ -62,18 +63,28 @@ impl Images {
             return Ok(Self { left_out, ..cached });
         }
         let started = Instant::now();
-        let Some((first, _)) = files.first() else { return Ok(Self::default()) };
+        if files.is_empty() {
+            return Ok(Self::default());
+        }
+        // The first that was read, whose size all have.
+        let mut first: Option<&Path> = None;
         let size = options.side.map(|side| [side, side]);
         let read = |(path, _): &(PathBuf, String)| Planes::read(path, size, options.color);
         let mut images = Self { channels: if options.color { 3 } else { 1 }, ..Self::default() };
         for some in files.chunks(TOGETHER) {
             let planes: Vec<Result<Planes>> = some.par_iter().map(read).collect();
             for ((path, label), planes) in some.iter().zip(planes) {
-                images.push(planes?, path, label, first)?;
+                let Some(planes) = example_or_skipped(planes)? else { continue };
+                images.push(planes, path, label, first.get_or_insert(path))?;
             }
             tick("reading images", images.len(), files.len())?;
         }
+        if images.is_empty() {
+            return Err(Error::file(root, "none of its images can be read"));
+        }
+        // Whoever leaves no damaged file out is to hear of it another time, too.
         if let Some(cache) = cache
+            && images.len() == files.len()
             && (cache.is_named || started.elapsed() > WORTH_KEEPING)
         {
             cache.write(&images);

@@ -1,11 +1,11 @@
 //! Texts with a label each.
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row};
-use super::header::without_header;
+use super::header::{Words, is_lone_label, may_name_columns, remark_header, without_header};
 use super::lines::beginning_lines;
 use crate::{Error, Result, bad_rows, remark};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     path::{Path, PathBuf},
 };
 
@@ -77,30 +77,31 @@ fn label_and_text(path: &Path, lines: &[String]) -> Vec<Row> {
     lines.iter().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect()
 }
 
-/// How many rows there are at least before a label that occurs once is odd.
-const MANY: usize = 10;
-
-/// Without the first row, where its label is a word and all others are numbers; where its label is the
-/// only one that occurs once, it may name the columns, which is said.
+/// Without the first row, where its label is a word and all others are numbers, or where it is the only one
+/// that occurs once and label and text are a word alone as no other row's are; where only its label is odd,
+/// it may name the columns. Either is said.
 fn without_header_label(path: &Path, mut all: Vec<Labeled>) -> Vec<Labeled> {
     let Some((first, others)) = all.split_first() else { return all };
     let is_number = |one: &Labeled| one.label.parse::<f64>().is_ok();
-    let (path, line) = (path.display(), first.line);
+    let (shown, line) = (path.display(), first.line);
     if !is_number(first) && others.len() > 2 && others.iter().all(is_number) {
         remark(format!(
-            "{path}: line {line} names the columns: its label is `{}`, and all others are numbers; it is \
+            "{shown}: line {line} names the columns: its label is `{}`, and all others are numbers; it is \
              not read as data",
             first.label
         ));
         all.remove(0);
         return all;
     }
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    all.iter().for_each(|one| *counts.entry(&one.label).or_default() += 1);
-    let once = counts.values().filter(|&&count| count == 1).count();
-    if all.len() > MANY && counts.len() > 2 && once == 1 && counts[&first.label[..]] == 1 {
+    if is_lone_label(all.iter().map(|one| &one.label[..])) {
+        let texts = others.iter().map(|one| vec![&one.text[..]]);
+        if Words::of(&first.label) == Words::One && may_name_columns(&[&first.text], texts) {
+            remark_header(path, line, &[&first.label, &first.text]);
+            all.remove(0);
+            return all;
+        }
         remark(format!(
-            "{path}: the label `{}` occurs in line {line} alone; if that line names the columns, \
+            "{shown}: the label `{}` occurs in line {line} alone; if that line names the columns, \
              `data.header=true` leaves it out",
             first.label
         ));

@@ -3,8 +3,9 @@
 use super::folder::{entries, has_extension};
 use super::lines::{lines, text};
 use super::npy::{NumpyArray, NumpyValues};
+use super::number::number;
 use super::opened::numbered_lines;
-use crate::{Error, Result};
+use crate::{Error, Result, example_or_skipped};
 use csv::{ReaderBuilder, StringRecord, Trim};
 use std::path::{Path, PathBuf};
 
@@ -37,8 +38,9 @@ pub fn labeled_arrays(path: &Path, encoding: Option<&str>) -> Result<Vec<Labeled
         true => {
             let files = entries(path)?.into_iter();
             let files = files.filter(|file| has_extension(file, &["npy", "npz"]));
+            let read = |file: PathBuf| array(&file, &file.with_extension("txt"), encoding);
             files
-                .map(|file| array(&file, &file.with_extension("txt"), encoding))
+                .filter_map(|file| example_or_skipped(read(file)).transpose())
                 .collect::<Result<_>>()?
         }
         false => listed(path, encoding)?,
@@ -53,24 +55,35 @@ fn listed(list: &Path, encoding: Option<&str>) -> Result<Vec<LabeledVectors>> {
     let folder = list.parent().unwrap_or(Path::new(""));
     let mut found = Vec::new();
     for (line, text) in numbered_lines(list, encoding)? {
-        let (features, labels) = text.split_once('\t').unwrap_or((&text, ""));
-        let (features, labels) = (folder.join(features.trim()), labels.trim());
-        let missing =
-            |path: &Path| Error::line(list, line, format!("there is no file {}", path.display()));
-        if !has_extension(&features, &["npy", "npz"]) {
-            let what = "a .npz file, or a .npy file, a tab and a file of labels were expected";
-            return Err(match features.is_file() {
-                true => Error::line(list, line, what),
-                false => missing(&features),
-            });
-        }
-        let labels = folder.join(labels);
-        if has_extension(&features, &["npy"]) && !labels.is_file() {
-            return Err(missing(&labels));
-        }
-        found.push(array(&features, &labels, encoding)?);
+        let read = listed_one(list, (line, &text), folder, encoding);
+        found.extend(example_or_skipped(read)?);
     }
     Ok(found)
+}
+
+/// The files that a line of a list names.
+fn listed_one(
+    list: &Path,
+    (line, text): (usize, &str),
+    folder: &Path,
+    encoding: Option<&str>,
+) -> Result<LabeledVectors> {
+    let (features, labels) = text.split_once('\t').unwrap_or((text, ""));
+    let (features, labels) = (folder.join(features.trim()), labels.trim());
+    let missing =
+        |path: &Path| Error::line(list, line, format!("there is no file {}", path.display()));
+    if !has_extension(&features, &["npy", "npz"]) {
+        let what = "a .npz file, or a .npy file, a tab and a file of labels were expected";
+        return Err(match features.is_file() {
+            true => Error::line(list, line, what),
+            false => missing(&features),
+        });
+    }
+    let labels = folder.join(labels);
+    if has_extension(&features, &["npy"]) && !labels.is_file() {
+        return Err(missing(&labels));
+    }
+    array(&features, &labels, encoding)
 }
 
 /// The features `[N, D]` of a `.npy` file, or of a `.npz` file by that name, and D.
@@ -254,13 +267,8 @@ impl Sequences<'_> {
         let one = self.sequence(sequence, line)?;
         one.labels.push(label.to_string());
         for (column, cell) in row.iter().enumerate().filter(|(at, _)| !places.contains(at)) {
-            match cell.parse::<f32>() {
-                Ok(number) if number.is_finite() => one.numbers.push(number),
-                _ => {
-                    let name = &header[column];
-                    return Err(format!("column {name}: `{cell}` is not a finite number"));
-                }
-            }
+            let read = number(cell).map_err(|what| format!("column {}: {what}", &header[column]));
+            one.numbers.push(read? as f32);
         }
         Ok(())
     }

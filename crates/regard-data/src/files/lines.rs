@@ -212,3 +212,8 @@ pub fn lines(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Strin
 pub(super) fn columns(count: usize) -> String {
     if count == 1 { "1 column is there".into() } else { format!("{count} columns are there") }
 }
+
+/// "1 line", "2 lines".
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}

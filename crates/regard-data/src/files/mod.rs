@@ -21,6 +21,7 @@ mod labeled_vectors;
 mod lines;
 mod mel;
 mod npy;
+mod number;
 mod opened;
 mod parallel;
 mod planes;
@@ -51,6 +52,7 @@ pub use labeled_vectors::{LabeledVectors, SequenceColumns, labeled_arrays, label
 pub use lines::{bytes, decoded, lines, text};
 pub use mel::{LogMel, MelFilters, StandardScaler};
 pub use npy::{NumpyArray, NumpyValues};
+pub use number::number;
 pub use opened::opened;
 pub use parallel::{Parallel, parallel, parallel_tsv};
 pub use parallel::{parallel_column_lines, parallel_lines};

@@ -1,9 +1,9 @@
 //! Sentences and their translations.
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row};
-use super::header::without_header;
+use super::header::{may_name_columns, without_header};
 use super::lines::{beginning_lines, columns};
-use crate::{Error, Result, bad_rows, sample};
+use crate::{Error, Result, bad_rows, remark, sample};
 use std::path::Path;
 
 /// Pairs of a source and its target, and what was left out.
@@ -63,8 +63,9 @@ pub fn parallel_lines(
     Ok(pairs.map(|(from, to)| (from.trim().into(), to.trim().into())).collect())
 }
 
-/// Reads a file of lines `source<TAB>target`. Refuses another number of columns, and a file without
-/// a pair.
+/// Reads a file of lines `source<TAB>target`. Where the first line has more columns, the first two are
+/// read, with a [`remark`]. Refuses a line without a tab, or with more columns than the first, and a file
+/// without a pair.
 ///
 /// ```
 /// use regard_data::files::parallel_tsv;
@@ -87,23 +88,55 @@ pub(super) fn parallel_tsv_lines(
     let cells = |line: &String| line.split('\t').map(|cell| cell.trim().into()).collect();
     let rows: Vec<Row> =
         all.iter().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect();
-    let kept = without_header(path, &rows, |row| Some(row.cells.iter().map(|x| &x[..]).collect()));
+    let width = rows.iter().find(|row| !row.is_blank()).map_or(2, |row| row.cells.len());
+    let kept = without_header(path, &rows, |row| {
+        Some(row.cells.iter().take(2).map(String::as_str).collect())
+    });
+    if width > 2 && !kept.is_empty() {
+        remark(format!(
+            "{}: its rows have {width} columns, of which the first is read as the source and the second \
+             as the target; `data.source_column` and `data.target_column` choose others",
+            path.display()
+        ));
+    }
     let mut pairs = Vec::new();
-    for (line, number) in all.iter().zip(1..).skip(rows.len() - kept.len()) {
-        let both = match line.split('\t').collect::<Vec<_>>()[..] {
-            [source, target] => Ok((source, target)),
-            [blank] if blank.trim().is_empty() => Ok(("", "")),
-            ref other => {
+    for Row { line, cells } in kept {
+        let both = match &cells[..] {
+            [source, target] => Ok((source.clone(), target.clone())),
+            [source, target, ..] if cells.len() <= width => Ok((source.clone(), target.clone())),
+            [blank] if blank.is_empty() => Ok(Pair::default()),
+            other => {
                 let there = columns(other.len());
                 let what = format!("source and target with a tab between were expected, {there}");
-                Err(Error::line(path, number, what))
+                Err(Error::line(path, *line, what))
             }
         };
         // A bad row that is left out is blank, so that rows keep their number.
-        let (source, target) = bad_rows::row(both)?.unwrap_or_default();
-        pairs.push((source.trim().into(), target.trim().into()));
+        pairs.push(bad_rows::row(both)?.unwrap_or_default());
     }
+    remark_first_pair(path, kept.first().map_or(1, |row| row.line), &pairs);
     Ok(pairs)
+}
+
+/// A source and its target.
+type Pair = (String, String);
+
+/// Says where the first pair may be a line that names the columns; the pairs are of lines from this one.
+fn remark_first_pair(path: &Path, line: usize, pairs: &[Pair]) {
+    fn sides((source, target): &Pair) -> Vec<&str> {
+        vec![source, target]
+    }
+    let mut filled = pairs.iter().zip(line..).filter(|(pair, _)| **pair != Pair::default());
+    let Some((first, line)) = filled.next() else { return };
+    if may_name_columns(&sides(first), filled.map(|(pair, _)| sides(pair))) {
+        remark(format!(
+            "{}: line {line} (`{}`, `{}`) is read as a pair; if it names the columns, `data.header=true` \
+             leaves it out",
+            path.display(),
+            first.0,
+            first.1
+        ));
+    }
 }
 
 /// As [`parallel_tsv`], line by line, with source and target in these columns: a pair for each row.
@@ -117,12 +150,18 @@ pub fn parallel_column_lines(
     if usual && format.separator.of(path, encoding)? == b'\t' {
         return parallel_tsv_lines(path, encoding);
     }
-    let cells = ColumnFile::read(path, format, columns, encoding)?.all_cells(columns)?;
+    let file = ColumnFile::read(path, format, columns, encoding)?;
+    let cells = file.all_cells(columns)?;
+    let line = cells.first().map_or(1, |(line, _)| *line);
     let pair = |(_, cells): (usize, Vec<String>)| {
         let [source, target] = <[String; 2]>::try_from(cells).unwrap_or_default();
         (source, target)
     };
-    Ok(cells.into_iter().map(pair).collect())
+    let pairs: Vec<Pair> = cells.into_iter().map(pair).collect();
+    if !file.has_header() {
+        remark_first_pair(path, line, &pairs);
+    }
+    Ok(pairs)
 }
 
 fn with_both_sides(path: &Path, pairs: Vec<(String, String)>) -> Result<Parallel> {

@@ -2,11 +2,12 @@
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row, Separator};
 use super::lines::{beginning, columns};
+use super::number::number;
 use crate::{Error, Result, bad_rows};
 use csv::{ReaderBuilder, StringRecord, Trim};
 use std::path::Path;
 
-/// Columns of numbers: the last is what is to be told from the others.
+/// Columns of numbers: the last is the target, which is predicted from the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The columns' names: the header's, or their numbers from 1.
@@ -16,8 +17,8 @@ pub struct Table {
 }
 
 /// Reads a file of comma-separated numbers, two columns or more. A first row without a number is
-/// the header. Refuses other rows of another length, and what is no finite number, by line and
-/// column.
+/// the header. Refuses other rows of another length, and what is no finite number or beyond f32, by line
+/// and column.
 ///
 /// ```
 /// use regard_data::files::table;
@@ -37,9 +38,9 @@ pub fn table(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Table> {
 pub struct TableColumns {
     /// What stands between columns; commas, unless the first line has none and tabs or semicolons.
     pub separator: Separator,
-    /// What is known: all but the target, if none are named.
+    /// What the target is predicted from: all other columns, if none are named.
     pub features: Vec<Column>,
-    /// What is to be told from it: the last, if none is named.
+    /// What is predicted: the last, if none is named.
     pub target: Option<Column>,
 }
 
@@ -89,20 +90,16 @@ pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>
     }
     let all = [chosen, vec![target]].concat();
     if all.len() < 2 {
-        return Err(Error::file(path, "there is no column beside the one that is to be told"));
+        return Err(Error::file(path, "there is no column beside the target"));
     }
     let names = all.iter().map(|column| file.name(column)).collect::<Result<Vec<_>>>()?;
     let mut table = Table { columns: vec![Vec::new(); names.len()], names };
     for row in file.rows().iter().filter(|row| !row.is_blank()) {
-        let number = |(column, name): (&Column, &String)| {
-            let cell = file.cell(row, column)?;
-            let number = cell.parse::<f64>().ok().filter(|number| number.is_finite());
-            number.ok_or_else(|| {
-                let what = format!("column {name}: `{cell}` is not a finite number");
-                Error::line(path, row.line, what)
-            })
+        let read = |(column, name): (&Column, &String)| {
+            let wrong = |what| Error::line(path, row.line, format!("column {name}: {what}"));
+            number(file.cell(row, column)?).map_err(wrong)
         };
-        let numbers = all.iter().zip(&table.names).map(number).collect::<Result<Vec<f64>>>();
+        let numbers = all.iter().zip(&table.names).map(read).collect::<Result<Vec<f64>>>();
         let Some(numbers) = bad_rows::row(numbers)? else { continue };
         table.columns.iter_mut().zip(numbers).for_each(|(column, x)| column.push(x));
     }
@@ -200,13 +197,10 @@ impl Building {
         let mut place = 0;
         for cell in cells.clone() {
             let Some(column) = self.columns.get_mut(place) else { break };
-            match cell.trim().parse::<f64>() {
-                Ok(number) if number.is_finite() => column.push(number),
+            match number(cell) {
+                Ok(number) => column.push(number),
                 _ if count() != width => break,
-                _ => {
-                    let name = &self.names[place];
-                    return Err(format!("column {name}: `{}` is not a finite number", cell.trim()));
-                }
+                Err(what) => return Err(format!("column {}: {what}", self.names[place])),
             }
             place += 1;
         }

@@ -4,7 +4,7 @@ use super::file_list::{FileColumns, ListedFile, file_list};
 use super::folder::{entries, has_extension};
 use super::lines::text;
 use super::wav::SOUND_EXTENSIONS;
-use crate::{Error, Result, sample};
+use crate::{Error, Result, example_or_skipped, sample};
 use std::path::{Path, PathBuf};
 
 /// A recording that has not been read yet, and what is said in it.
@@ -84,5 +84,5 @@ fn beside(folder: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
             false => Ok(Transcript { path, text }),
         }
     });
-    found.collect()
+    found.filter_map(|one| example_or_skipped(one).transpose()).collect()
 }

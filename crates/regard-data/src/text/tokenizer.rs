@@ -40,7 +40,7 @@ pub enum TokenizerKind {
 pub struct TokenizerConfig {
     /// What a token is.
     pub kind: TokenizerKind,
-    /// Whether capitals are made small.
+    /// Whether capitals are lowercased.
     pub lowercase: bool,
     /// How many tokens there may be at most, the four special ones too.
     pub size: usize,

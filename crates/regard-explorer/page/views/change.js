@@ -220,7 +220,7 @@ function windowOf() {
   );
 }
 
-/** Words that fit into the bar; more are folded away until they are wanted. */
+/** Words that fit into the bar; more are folded away until they are asked for. */
 const FEW = 24;
 let unfolded = false;
 

@@ -303,8 +303,8 @@ const SENTENCES = {
   first: "mostly looks at the first word ({n})",
   separators: "mostly looks at punctuation and marks ({n})",
   label: "mostly looks at {label} ({n})",
-  sharp: "picks one place, with {n} of its weight on it",
-  spread: "is spread over about {over} of {of} places",
+  sharp: "picks one position, with {n} of its weight on it",
+  spread: "is spread over about {over} of {of} positions",
 };
 const OF_SITE = {
   "decoder previous": "mostly looks at the word before the one just written ({n})",

@@ -53,7 +53,7 @@ pub fn compare_runs(
         Some(why) => {
             compared.iter_mut().for_each(|one| (one.groups, one.places) = (None, None));
             notes.push(format!(
-                "the runs were not measured on the same examples: {why}; so no p is told"
+                "the runs were not measured on the same examples: {why}; so no p-values are given"
             ));
         }
         None => compared = tested(compared)?,

@@ -174,7 +174,7 @@ pub struct Compared {
     pub scores: Vec<Scores>,
     /// The first seed's measure over groups of examples, where the task has them.
     pub groups: Option<Groups>,
-    /// The first seed's measure by the place in the source, where the task knows it.
+    /// The first seed's measure by the position in the source, where the task knows it.
     pub places: Option<Groups>,
     /// How likely a difference at least as large as that from the first variant is by chance, by a
     /// [`permutation_test`] over the examples, each with its mean over the seeds; none for the first

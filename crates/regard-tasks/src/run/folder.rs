@@ -11,7 +11,7 @@
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
 //! | `scenes/` | what the model made of three samples after each validated epoch |
 //! | `ablation.json` | what its measure loses without each head, by part, where that was asked for |
-//! | `tensorboard` | a folder of curves for TensorBoard, where they are wanted |
+//! | `tensorboard` | a folder of curves for TensorBoard, where it is on |
 //! | `clock.json` | how long it took, and while it runs how fast it is; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
 

@@ -16,7 +16,8 @@ pub(crate) struct HeldOutOptions {
     pub(crate) held_out: f64,
     /// Where chance comes from; not the seed of a training, so that trainings can be compared.
     pub(crate) held_out_seed: u64,
-    /// Whether rows that cannot be read are left out and counted, where there are rows.
+    /// Whether rows, and files of which each is an example, are left out and counted where they cannot be
+    /// read.
     #[serde(default)]
     pub(crate) skip_bad_rows: bool,
 }

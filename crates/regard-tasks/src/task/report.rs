@@ -18,7 +18,7 @@ pub struct Report {
     /// How many values the model's attention to its input read, where that is one that can choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values_read: Option<ValuesRead>,
-    /// A metric by the place in the source, where it is known of each word which place it comes from.
+    /// A metric by the position in the source, where it is known of each word which position it comes from.
     pub places: Option<Groups>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,

@@ -102,7 +102,7 @@ impl<'a, D: Dataset> Splits<'a, D> {
     pub(crate) fn part(&self, part: Part) -> Result<D::Examples> {
         let given = |part| self.dataset.given(part);
         if part != Part::Training && given(part)?.is_some() {
-            return self.dataset.read(self.list(part)?);
+            return self.read(self.list(part)?);
         }
         if given(Part::Training)?.is_none() {
             if let (Part::Training, Some(name)) = (part, given(Part::Validation)?) {
@@ -122,7 +122,7 @@ impl<'a, D: Dataset> Splits<'a, D> {
             Strata::Count(count) => held.part(part, *count),
             Strata::Labels(labels) => held.stratified(part, labels),
         };
-        self.dataset.read(list.pick(&which)?)
+        self.read(list.pick(&which)?)
     }
 
     /// What is learned, and what the best epoch is chosen by.
@@ -138,6 +138,11 @@ impl<'a, D: Dataset> Splits<'a, D> {
     fn list(&self, part: Part) -> Result<D::List> {
         let skip = self.dataset.held_out().skip_bad_rows;
         skipping_bad_rows(skip, || self.dataset.list(part))
+    }
+
+    fn read(&self, list: D::List) -> Result<D::Examples> {
+        let skip = self.dataset.held_out().skip_bad_rows;
+        skipping_bad_rows(skip, || self.dataset.read(list))
     }
 
     fn training(&self) -> Result<&(D::List, Strata)> {

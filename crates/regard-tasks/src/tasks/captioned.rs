@@ -7,7 +7,7 @@ use crate::task::splits::Examples;
 use rayon::prelude::*;
 use regard_data::files::{Caption, FileColumns, Images, caption_columns};
 use regard_data::toy::{CaptionLanguage, Captioned};
-use regard_data::{Error, Result, tick};
+use regard_data::{Error, Result, example_or_skipped, tick};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +102,8 @@ impl Data {
             };
             let pixels: Vec<Result<Vec<u8>>> = some.par_iter().map(read).collect();
             for (one, pixels) in some.iter().zip(pixels) {
-                pictures.pixels.push(pixels?);
+                let Some(pixels) = example_or_skipped(pixels)? else { continue };
+                pictures.pixels.push(pixels);
                 pictures.sentences.push(one.sentences.clone());
             }
             tick("reading images", pictures.len(), listed.len())?;

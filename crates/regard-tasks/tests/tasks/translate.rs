@@ -51,7 +51,7 @@ fn what_is_to_be_copied_is_measured_by_its_place_in_the_source_beside_its_length
     let report = model.evaluate(Part::Test).unwrap();
     assert_eq!(report.groups.unwrap().by, "tokens of the source");
     let places = report.places.unwrap();
-    assert_eq!((&*places.measure, &*places.by), ("accuracy", "place in the source"));
+    assert_eq!((&*places.measure, &*places.by), ("accuracy", "position in the source"));
     // Counted again, place by place.
     let mut expected = Vec::new();
     for (first, name) in [(0, "1–5"), (5, "6–10"), (10, "11–15"), (15, "16–20")] {

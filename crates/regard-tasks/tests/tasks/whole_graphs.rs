@@ -201,8 +201,8 @@ fn files_that_do_not_go_together_are_refused_by_line() {
         ),
         ("graph_indicator", "1\n3\n3\n", "TOY_graph_indicator.txt: graph 2 has no nodes"),
         ("graph_indicator", "", "TOY_graph_indicator.txt: it has no nodes"),
-        ("node_labels", "1\n", "TOY_node_labels.txt: it has 1 lines; there are 42 nodes"),
-        ("edge_weights", "1\n", "TOY_edge_weights.txt: it has 1 lines; there are 72 edges"),
+        ("node_labels", "1\n", "TOY_node_labels.txt: it has 1 line; there are 42 nodes"),
+        ("edge_weights", "1\n", "TOY_edge_weights.txt: it has 1 line; there are 72 edges"),
         (
             "edge_attributes",
             &"x\n".repeat(72),
@@ -236,7 +236,7 @@ fn what_a_split_or_a_table_of_graphs_leaves_out_is_said() {
     let (read, remarks) = remarked(|| LabeledGraphs::read_folder(folder.path(), None));
     assert_eq!(read.unwrap().graphs[0].edges, [(0, 1), (1, 0), (1, 2), (2, 1)]);
     for said in [
-        "1 lines name an edge that was there before; it counts once",
+        "1 line names an edge that was there before; it counts once",
         "1 edges stand there one way only; attention goes both ways",
         "each has the number of its edges as its feature",
     ] {

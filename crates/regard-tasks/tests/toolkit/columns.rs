@@ -3,6 +3,7 @@
 use crate::course;
 
 use course::{options, refusal};
+use regard_data::remarked;
 use regard_tasks::task::Description;
 use regard_tasks::tasks::task_named;
 use std::path::Path;
@@ -67,8 +68,23 @@ fn pairs_are_the_same_however_their_columns_stand() {
     assert_eq!(reports.examples, usual.examples);
     let three = rows(&|at| format!("eins {at}\tone {at}\t{at}\n"));
     let three = written(folder.path(), "train_pairs", "b.tsv", &three);
-    let told = refusal("translate", &[&three]);
-    assert!(told.contains("with a tab between were expected, 3 columns are there"), "{told}");
+    // Of a table, such as Tatoeba's with its sources, the first two columns are read; what they are is said.
+    for explicit in [&["source_column=1", "target_column=2"][..], &[]] {
+        let settings = [&[&three[..]], explicit].concat();
+        let (read, remarks) = remarked(|| described("translate", &settings));
+        assert_eq!(read, usual);
+        assert!(remarks.iter().any(|text| text.contains("its rows have 3 columns")), "{remarks:?}");
+    }
+    let swapped = described("translate", &[&three, "source_column=2", "target_column=1"]);
+    assert_eq!(swapped.examples[0].split(" → ").next(), usual.examples[0].split(" → ").nth(1));
+    // A tab too many in a file of pairs is none of a table.
+    let odd = tabs.clone() + "eins\tone\tmore\n";
+    let odd = written(folder.path(), "train_pairs", "c.tsv", &odd);
+    let told = refusal("translate", &[&odd]);
+    assert!(
+        told.contains("c.tsv, line 31: source and target with a tab between were expected"),
+        "{told}"
+    );
     let chosen = [&three[..], "source_column=1", "target_column=2", "separator=tab", "header=true"];
     let count = |description: &Description| description.facts[0].1.parse::<usize>().unwrap();
     assert_eq!(count(&described("translate", &chosen)) + 1, count(&usual));

@@ -2,14 +2,19 @@
 
 use crate::course::options;
 use flate2::{Compression, write::GzEncoder};
-use regard::tensor::Parameter;
+use regard::tensor::{Parameter, Random};
 use regard::{DType, Tensor};
 use regard_data::files::{SoundOptions, Sounds, Waveform, wav_bytes};
 use regard_data::text::set_vectors;
-use regard_data::{SampledFile, sampled};
+use regard_data::{SampledFile, SampledUnit, sampled};
+use regard_tasks::metric::Scores;
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::task::{Learner, Model};
 use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Silent, rehearse};
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Tasks, the settings that name a file, and lines of it by their number.
 type Case = (&'static str, &'static [&'static str], fn(usize) -> String);
@@ -197,7 +202,11 @@ fn of_a_folder_or_list_of_any_size_some_files_of_every_label_are_read() {
         let begun = begun.unwrap_or_else(|error| panic!("{what}: {error}"));
         let cut: Vec<&SampledFile> = files.iter().filter(|file| file.is_cut()).collect();
         assert_eq!(cut.len(), 1, "{what}: {cut:?}");
-        assert!(cut[0].files && (398..=400).contains(&cut[0].lines), "{what}: {:?}", cut[0]);
+        assert!(
+            cut[0].unit == SampledUnit::Files && (398..=400).contains(&cut[0].lines),
+            "{what}: {:?}",
+            cut[0]
+        );
         let share = cut[0].used / cut[0].size as f64;
         assert!((share - 400.0 / MANY as f64).abs() < 0.01, "{what}: {share}");
         // What a few hundred files hold is held by the learner: of every label, too.
@@ -239,6 +248,105 @@ fn a_folder_that_is_named_for_two_parts_is_counted_once_and_rare_labels_of_a_lis
     let (read, _) = sampled(|| Sounds::find(&listed, &SoundOptions::default()).unwrap());
     assert_eq!(read.sounds.iter().filter(|sound| sound.label == "rare").count(), 3);
     assert!(read.sounds.len() <= 400);
+}
+
+#[test]
+fn of_embedded_data_of_any_size_few_examples_are_made() {
+    const TEXTS: (usize, u64) = (5000, 100_000);
+    const LONG: (usize, u64) = (1000, 100_000);
+    const PICTURES: (usize, u64) = (200, 20_000);
+    let mut done = 0;
+    for (task, settings, (most, size)) in [
+        ("translate", &[][..], TEXTS),
+        ("summarize", &[], LONG),
+        ("classify", &[], TEXTS),
+        ("label", &[], TEXTS),
+        ("label", &["embedded=distance"], LONG),
+        ("answer", &[], TEXTS),
+        ("classify", &["kind=audio"], PICTURES),
+        ("label", &["kind=sound"], PICTURES),
+        ("image", &[], PICTURES),
+        ("graph", &["embedded=touching"], PICTURES),
+        ("caption", &["hidden=8", "embedding=8"], PICTURES),
+        ("draw", &["codes=8"], PICTURES),
+        ("transcribe", &[], PICTURES),
+    ] {
+        let size_setting = format!("size={size}");
+        let all: Vec<&str> = settings.iter().copied().chain([&size_setting[..]]).collect();
+        let options = options(task, &all);
+        let what = format!("{task} {settings:?}");
+        let (begun, noted) = sampled(|| task_named(task).unwrap().begin(&options));
+        let learner = begun.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let [one] = &noted[..] else { panic!("{what}: {noted:?}") };
+        assert_eq!(one.unit, SampledUnit::Examples, "{what}");
+        assert_eq!((one.used, one.size), (most as f64, size), "{what}");
+        // What is noted is what is learned: no more was made, or it is not what the learner holds.
+        let batches = learner.batches(1, &Random::named(1, "batches")).unwrap();
+        let mut learned: Vec<usize> = batches.into_iter().flatten().collect();
+        learned.sort_unstable();
+        learned.dedup();
+        let pictures = ["caption", "draw"].contains(&task);
+        assert!(
+            learned.len() <= if pictures { 4 * most } else { most },
+            "{what}: {}",
+            learned.len()
+        );
+        assert!(2 * learned.len() >= most, "{what}: {}", learned.len());
+        done += 1;
+    }
+    assert_eq!(done, 13);
+    // What is small, and what is not sampled, is made as it is asked for.
+    let small = options("transcribe", &["size=150"]);
+    assert!(sampled(|| task_named("transcribe").unwrap().begin(&small).map(drop)).1.is_empty());
+}
+
+/// A learner of which each example takes its time.
+struct Slow(Box<dyn Learner>);
+
+/// How long.
+const EACH: Duration = Duration::from_millis(15);
+
+impl Learner for Slow {
+    fn model(&self) -> &dyn Model {
+        self.0.model()
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> regard_data::Result<Vec<Vec<usize>>> {
+        self.0.batches(batch, random)
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> regard_data::Result<Tensor> {
+        std::thread::sleep(EACH * batch.len() as u32);
+        self.0.loss(batch, random)
+    }
+
+    fn weight(&self, batch: &[usize]) -> f64 {
+        self.0.weight(batch)
+    }
+
+    fn validate(&self) -> regard_data::Result<Scores> {
+        self.0.validate()
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        self.0.samples(n)
+    }
+}
+
+#[test]
+fn a_batch_that_would_take_too_long_is_tried_in_part_and_extrapolated() {
+    let options = options("classify", &["size=384", "batch_size=128", "hidden=4", "embedding=4"]);
+    let learner = task_named("classify").unwrap().begin(&options).unwrap();
+    let config = TrainingConfig::of(&options).unwrap();
+    let begun = Instant::now();
+    let tried = rehearse(&mut Slow(learner), &config, &mut Silent).unwrap();
+    let took = begun.elapsed().as_secs_f64();
+    // 128 examples would sleep for 1.9 s.
+    assert_eq!(tried.tried, 0, "{tried:?}");
+    assert!((4..128).contains(&tried.examples), "{tried:?}");
+    let whole = 128.0 * EACH.as_secs_f64();
+    assert!(tried.seconds >= whole && tried.seconds < 128.0 * took, "{tried:?}, {took}");
+    assert_eq!(tried.plan.batches, 3);
 }
 
 #[test]

@@ -175,7 +175,7 @@ mod graphs {
                 assert_eq!(parts, [&[0, 1][..], &[2], &[3]]);
                 let said = |text: &str| remarks.iter().filter(|one| one.contains(text)).count();
                 assert_eq!(said("line 1 names the columns"), if header { 3 } else { 0 });
-                assert_eq!(said("1 lines name an edge that was there before"), 1);
+                assert_eq!(said("1 line names an edge that was there before"), 1);
                 assert_eq!(said("2 of 5 nodes have no edge"), 1);
                 read += 1;
             }

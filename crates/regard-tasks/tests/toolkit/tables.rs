@@ -1,7 +1,8 @@
 //! Tables that cannot be meant: what is odd is said with counts, and what has nothing to learn is refused.
 
 use crate::course::{options, refusal};
-use regard_data::files::{Column, ColumnFormat, labeled, labeled_columns, parallel_tsv};
+use regard_data::files::{Column, ColumnFormat, ConllColumn, captions, conll};
+use regard_data::files::{labeled, labeled_columns, parallel_column_lines, parallel_tsv};
 use regard_data::remarked;
 use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,112 @@ fn a_header_is_no_example_in_any_table() {
     let (learner, remarks) =
         remarked(|| task_named("answer").unwrap().begin(&options("answer", &[&train])).is_ok());
     assert!(learner && remarks[0].contains("line 1 names the columns"), "{remarks:?}");
+}
+
+#[test]
+fn a_header_of_labeled_words_is_no_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "Mary\tNOUN\nleft\tVERB\n\n".repeat(30);
+    let same = |text: &str| text.replace('\t', " ");
+    for header in ["word\ttag\n", "word\ttag\n\n", "Token\tPOS\n", "词\t词性\n"] {
+        for text in [format!("{header}{rows}"), same(&format!("{header}{rows}"))] {
+            let path = file(&folder, "a.txt", &text);
+            let (read, remarks) = remarked(|| conll(&path, ConllColumn::Upos, None).unwrap());
+            assert_eq!((read.len(), read[0].words.len()), (30, 2), "{header:?}");
+            assert!(remarks[0].contains("line 1 names the columns"), "{header:?}: {remarks:?}");
+        }
+    }
+    let names = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".replace(' ', "\t");
+    let row = "1\tMary\tmary\tNOUN\t_\t_\t0\troot\t_\t_\n\n";
+    let path = file(&folder, "a.conllu", &format!("{names}\n{row}"));
+    assert_eq!(conll(&path, ConllColumn::Upos, None).unwrap()[0].labels, ["NOUN"]);
+    // What may be a label is one; where it is odd, that is said.
+    let path = file(&folder, "b.txt", &format!("word\ttag\nkey\ttag\n\n{rows}"));
+    assert_eq!(conll(&path, ConllColumn::Upos, None).unwrap().len(), 31);
+    let path = file(&folder, "c.txt", &format!("Wortform\tWortart\n\n{rows}"));
+    let train = set("train", &path);
+    let told = said("label", &[&train]);
+    assert!(told.contains("the label `Wortart` occurs in line 1 alone"), "{told}");
+}
+
+#[test]
+fn a_header_of_words_that_nobody_knows_is_left_out_or_at_least_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for count in [4, 40] {
+        let path = file(&folder, "a.tsv", &format!("Meinung\tWortlaut\n{}", films(count)));
+        let (read, remarks) = remarked(|| labeled(&path, None).unwrap());
+        assert_eq!(read.len(), count);
+        assert!(remarks[0].contains("line 1 names the columns (Meinung, Wortlaut)"), "{remarks:?}");
+    }
+    // A text of one word among others is a text.
+    let path = file(&folder, "b.tsv", "odd\tmeh\ngood\tfine\nbad\tbad\ngood\tfine\nbad\tlong\n");
+    let (read, remarks) = remarked(|| labeled(&path, None).unwrap());
+    assert_eq!(read.len(), 5);
+    assert!(remarks[0].contains("the label `odd` occurs in line 1 alone"), "{remarks:?}");
+    let pairs = "Der Hund läuft.\tThe dog runs.\n".repeat(5);
+    for (name, text) in [("c.tsv", pairs.clone()), ("c.csv", pairs.replace('\t', ","))] {
+        let header = "Quelle\tZiel\n".replace('\t', if name == "c.csv" { "," } else { "\t" });
+        let path = file(&folder, name, &format!("{header}{text}"));
+        let columns = [Column::Number(1), Column::Number(2)];
+        let read = |header| {
+            let format = ColumnFormat { header, ..ColumnFormat::default() };
+            remarked(|| parallel_column_lines(&path, format, &columns, None).unwrap())
+        };
+        let (all, remarks) = read(false);
+        assert_eq!(all.len(), 6);
+        assert!(remarks[0].contains("line 1 (`Quelle`, `Ziel`) is read as a pair"), "{remarks:?}");
+        let (all, remarks) = read(true);
+        assert_eq!((all.len(), remarks.len()), (5, 0), "{remarks:?}");
+        // Nothing is said of a pair like others, or of sentences.
+        std::fs::write(&path, &text).unwrap();
+        assert!(read(false).1.is_empty());
+    }
+    let words = file(&folder, "d.tsv", &"Hund\tdog\n".repeat(6));
+    let read = || parallel_tsv(&words, None).unwrap().pairs.len();
+    assert_eq!(remarked(read), (6, vec![]));
+}
+
+#[test]
+fn a_list_of_files_may_begin_with_a_header() {
+    let folder = tempfile::tempdir().unwrap();
+    file(&folder, "a.png", "");
+    file(&folder, "b.png", "");
+    let rows = "a.png\ta dog\nb.png\ta cat\n";
+    for header in ["image\tcaption\n", "Bild\tSatz\n"] {
+        let list = file(&folder, "list.tsv", &format!("{header}{rows}"));
+        let (read, remarks) = remarked(|| captions(&list, None).unwrap());
+        assert_eq!((read.len(), read[0].line), (2, 2), "{header}");
+        assert!(remarks[0].contains("line 1 names the columns"), "{header}: {remarks:?}");
+    }
+    let gone = file(&folder, "list.tsv", &format!("gone.png\ta bird\n{rows}"));
+    assert!(captions(&gone, None).unwrap_err().to_string().contains("line 1: there is no file"));
+}
+
+#[test]
+fn a_target_that_is_the_same_everywhere_or_beyond_what_is_computed_in_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..40).map(|at| format!("{at},7\n")).collect();
+    let train = set("train", &file(&folder, "same.csv", &format!("x,y\n{rows}")));
+    let told = refusal("regress", &[&train]);
+    assert!(
+        told.contains("training rows have 7 in the target, column y: there is nothing"),
+        "{told}"
+    );
+    let task = task_named("regress").unwrap();
+    let (_, remarks) = remarked(|| task.describe(&options("regress", &[&train])).unwrap());
+    assert!(remarks.contains(&told), "{remarks:?}");
+    for (number, column) in [("1e39", 2), ("-1e300", 2), ("1e999", 1)] {
+        let row = if column == 2 { format!("3,{number}\n") } else { format!("{number},3\n") };
+        let rows: String = (0..40).map(|at| format!("{at},{}\n", at % 7)).collect();
+        let train = set("train", &file(&folder, "far.csv", &format!("x,y\n{row}{rows}")));
+        for more in [&[][..], &["target_column=2"]] {
+            let told = refusal("regress", &[&[&train[..]], more].concat());
+            let name = ["x", "y"][column - 1];
+            let expected =
+                format!("far.csv, line 2: column {name}: `{number}` is beyond the numbers");
+            assert!(told.contains(&expected), "{told}");
+        }
+    }
 }
 
 #[test]

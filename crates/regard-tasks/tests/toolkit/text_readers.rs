@@ -148,7 +148,7 @@ mod parallel_sentences {
     }
 
     #[test]
-    fn are_read_from_two_columns_and_no_other_number() {
+    fn are_read_from_two_columns_or_the_first_two_of_a_table() {
         let folder = Folder::new();
         let read = parallel_tsv(folder.file("a.tsv", "eins\tone\n\nzwei\t\ndrei\tthree"), None);
         let read = read.unwrap();
@@ -160,9 +160,12 @@ mod parallel_sentences {
             "a.tsv, line 2: source and target with a tab between were expected, 1 column is there"
         );
         assert_eq!(
-            told("eins\tone\tuno\n"),
-            "a.tsv, line 1: source and target with a tab between were expected, 3 columns are there"
+            told("eins\tone\nzwei\ttwo\tdos\n"),
+            "a.tsv, line 2: source and target with a tab between were expected, 3 columns are there"
         );
+        // Of a table the first two columns are read.
+        let read = parallel_tsv(folder.file("a.tsv", "eins\tone\tuno\n"), None).unwrap();
+        assert_eq!(read.pairs, [("eins".to_string(), "one".to_string())]);
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl<E: Stored> Call<E> {
         Ok(Results { out, weights, edge_weights, lse, threshold, index, log_prob })
     }
 
-    /// The gradients that are wanted.
+    /// The gradients that are needed.
     pub(super) fn backward(
         &self,
         saved: &Results,

@@ -14,7 +14,7 @@ pub(super) struct Inputs<X> {
 pub(super) struct Learned<X> {
     /// The vector of the additive score.
     pub(super) w: X,
-    /// The numbers of one's own score.
+    /// The numbers of your own score.
     pub(super) own: X,
     pub(super) key_bias: X,
     pub(super) bias: X,

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | the operator, what it is asked for and what it gives | [`Attention`], [`Need`], [`Attended`] |
 //! | its choices | [`Score`], [`Mask`], [`Bias`], [`Normalizer`], [`Dropout`] |
-//! | a score of one's own | [`OwnScore`], [`OwnGrads`], [`AnyOwnScore`] |
+//! | a score of your own | [`OwnScore`], [`OwnGrads`], [`AnyOwnScore`] |
 //! | scores with parameters, from a configuration | [`Mechanism`], [`MechanismConfig`], [`ScoreConfig`], [`Weighting`] |
 //! | keys and values made ready once for many queries | [`Keys`], [`Memory`] |
 //! | learned queries | [`LearnedQueries`] |

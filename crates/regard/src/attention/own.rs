@@ -1,9 +1,9 @@
-//! A score of one's own.
+//! A score of your own.
 
 pub use regard_kernels::{OwnGrads, OwnScore};
 use regard_tensor::Float;
 
-/// A score of one's own in every precision: what implements [`OwnScore`] for every `T: Real`.
+/// A score of your own in every precision: what implements [`OwnScore`] for every `T: Real`.
 ///
 /// ```
 /// use regard::prelude::*;

@@ -33,7 +33,7 @@ pub enum Score {
         /// `[D]` or `[Hq, D]`.
         w: Tensor,
     },
-    /// One's own; see [`OwnScore`].
+    /// Your own; see [`OwnScore`].
     Own {
         /// The score.
         score: Arc<dyn AnyOwnScore>,
@@ -62,7 +62,7 @@ impl Score {
         Self::Dot { scale: 1.0 }
     }
 
-    /// A score of one's own with its learned numbers: `[P]`, which may be none, or `[Hq, P]`.
+    /// A score of your own with its learned numbers: `[P]`, which may be none, or `[Hq, P]`.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -43,7 +43,7 @@ pub struct BlockConfig {
     /// How scores become weights; not by sampling, which learns from a log-probability that blocks
     /// do not give.
     pub weighting: Weighting,
-    /// The share left out while learning: of weights, inner numbers and each part's output.
+    /// The share left out during training: of weights, inner numbers and each part's output.
     pub dropout: f64,
     /// Whether each part normalizes its input (true) or its output.
     pub norm_first: bool,

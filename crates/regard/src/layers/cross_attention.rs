@@ -34,7 +34,7 @@ pub struct CrossAttentionConfig {
     pub score: ScoreConfig,
     /// How scores become weights.
     pub weighting: Weighting,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
 }
 

@@ -24,7 +24,7 @@ pub struct FeedForward {
     pub linear2: Linear,
     /// Between the two.
     pub activation: Activation,
-    /// The share of inner numbers left out while learning.
+    /// The share of inner numbers left out during training.
     pub dropout: f64,
 }
 

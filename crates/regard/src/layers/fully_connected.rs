@@ -22,7 +22,7 @@ pub struct FullyConnectedConfig {
     pub hidden: usize,
     /// The length that it is made for: shorter sequences are filled up, longer ones refused.
     pub longest: usize,
-    /// The share left out inside while learning.
+    /// The share left out inside during training.
     pub dropout: f64,
 }
 

@@ -65,9 +65,9 @@ pub struct GraphAttentionConfig {
     pub negative_slope: f64,
     /// Whether the output has a bias; in version 2, the two projections too.
     pub bias: bool,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
-    /// The share of input features left out while learning.
+    /// The share of input features left out during training.
     pub input_dropout: f64,
     /// Width of the edges' features, which enter the score; 0 where edges have none. f_ij is added, by a
     /// matrix of its own, to what the score makes of the node that the edge comes from: inside GATv2's

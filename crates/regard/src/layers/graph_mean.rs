@@ -22,7 +22,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 pub struct GraphMean {
     /// W `[output, input]` and the bias.
     pub linear: Linear,
-    /// The share of input features left out while learning.
+    /// The share of input features left out during training.
     pub dropout: f64,
 }
 

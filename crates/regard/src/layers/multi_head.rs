@@ -43,7 +43,7 @@ pub struct MultiHeadConfig {
     pub score: ScoreConfig,
     /// How scores become weights.
     pub weighting: Weighting,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
     /// Rotary, ALiBi and relative positions act here; the others on the input.
     pub position: Position,

@@ -31,7 +31,7 @@ pub struct SelfAttentionConfig {
     pub score: ScoreConfig,
     /// How scores become weights.
     pub weighting: Weighting,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
     /// Truncated self-attention: how far a vector sees to each side; all there is where none is given.
     pub window: Option<usize>,

@@ -25,7 +25,7 @@ pub struct SwiGlu {
     pub up_proj: Linear,
     /// `[width, inner]`
     pub down_proj: Linear,
-    /// The share of inner numbers left out while learning.
+    /// The share of inner numbers left out during training.
     pub dropout: f64,
 }
 

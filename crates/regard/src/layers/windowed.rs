@@ -23,7 +23,7 @@ pub struct WindowedConfig {
     pub heads: usize,
     /// How far a query sees, on both sides; at least 1.
     pub window: usize,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
 }
 

@@ -63,7 +63,7 @@ pub struct GraphNetworkConfig {
     pub output_heads: usize,
     /// Between the layers.
     pub activation: Activation,
-    /// The share left out while learning: of each layer's input and of its weights.
+    /// The share left out during training: of each layer's input and of its weights.
     pub dropout: f64,
     /// Whether each node also attends to itself; the mean always includes it.
     pub self_loops: bool,

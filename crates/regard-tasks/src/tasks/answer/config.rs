@@ -158,7 +158,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether sentences are chosen by chance while learning, which REINFORCE trains.
+    /// Whether sentences are chosen by chance during training, which REINFORCE trains.
     pub(super) fn samples(&self) -> bool {
         let m = &self.model;
         m.model == Kind::Memory && m.attention && m.mechanism.weighting == Weighting::Sample

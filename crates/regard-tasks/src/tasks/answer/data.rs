@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data, Format, Kind};
 use super::encoding::first_answer;
-use crate::task::embedded::check_size;
+use crate::task::embedded::{TEXTS, check_size, made};
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Examples, List, Splits, Strata};
@@ -118,8 +118,9 @@ const MOST: usize = 1_000_000;
 
 fn embedded(data: &Data, part: Part) -> Result<Questions> {
     check_size(data.size, MOST)?;
-    let held = (data.size / 5).clamp(50, 1000);
-    let stories = toy::stories(data.size + 2 * held, 1, data.facts, data.language)?;
+    let size = made(data.size, TEXTS)?;
+    let held = (size / 5).clamp(50, 1000);
+    let stories = toy::stories(size + 2 * held, 1, data.facts, data.language)?;
     let asked = |(story, line): (toy::Story, usize)| {
         let passage = Passage::joined(&story.sentences, between(&story.sentences));
         let last = story.supporting.last().map(|&at| passage.ranges[at].clone());

@@ -184,9 +184,6 @@ impl Checked for Config {
         self.model.encoder.check(false)?;
         check_rate(self.audio.sample_rate)?;
         check_frames(self.audio.mels, self.audio.frame_length, self.audio.frame_shift)?;
-        if self.data.held_out.skip_bad_rows && self.data.kind == Kind::Audio {
-            return Err(Error::invalid("`data.skip_bad_rows` is for rows of text and of vectors"));
-        }
         if self.model.queries == 0 {
             return Err(Error::invalid("`model.queries` cannot be 0"));
         }
@@ -210,7 +207,7 @@ impl Checked for Config {
 }
 
 impl Config {
-    /// Whether vectors are chosen by chance while learning, which REINFORCE trains.
+    /// Whether vectors are chosen by chance during training, which REINFORCE trains.
     pub(super) fn samples(&self) -> bool {
         self.model.pooling == PoolingKind::Attention
             && self.model.mechanism.weighting == Weighting::Sample

@@ -5,11 +5,12 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits, Strata};
-use crate::tasks::components::together;
+use crate::tasks::components::read_together;
 use regard_data::files::{
-    Labeled, LogMel, MelFilters, Sounds, Waveform, labeled_columns, labeled_files, labels_of_files,
+    self, Labeled, LogMel, MelFilters, Sounds, Waveform, labeled_columns, labeled_files,
+    labels_of_files,
 };
-use regard_data::{Error, Result, toy};
+use regard_data::{Error, Result, example_or_skipped, toy};
 use std::path::{Path, PathBuf};
 
 /// What is classified.
@@ -112,10 +113,11 @@ fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Exam
         (Kind::Vectors, Source::One(path)) => {
             let all = labeled_columns(path, data.format, &data.columns(), encoding)?
                 .into_iter()
-                .map(|line| {
+                .filter_map(|line| {
                     let content =
-                        vectors(&line.text).map_err(|what| Error::line(path, line.line, what))?;
-                    Ok(of(path, line, content))
+                        vectors(&line.text).map_err(|what| Error::line(path, line.line, what));
+                    let content = example_or_skipped(content).transpose()?;
+                    Some(content.map(|content| of(path, line, content)))
                 });
             same_width(all.collect::<Result<_>>()?)
         }
@@ -147,14 +149,12 @@ fn recordings(config: &Config, path: &Path, test: Option<bool>) -> Result<Vec<Ex
     };
     let mut sounds = found.sounds;
     sounds.retain(|sound| test.is_none_or(|test| sound.test == test));
-    let waves = together(&sounds, |sound| Waveform::read(&sound.path))?;
-    let example = |(sound, wave): (regard_data::files::Sound, Waveform)| Example {
-        label: sound.label,
-        content: Content::Sound(wave),
-        file: sound.path,
-        line: 0,
+    let waves = read_together(&sounds, |sound| Waveform::read(&sound.path))?;
+    let example = |(sound, wave): (regard_data::files::Sound, Option<Waveform>)| {
+        let content = Content::Sound(wave?);
+        Some(Example { label: sound.label, content, file: sound.path, line: 0 })
     };
-    Ok(sounds.into_iter().zip(waves).map(example).collect())
+    Ok(sounds.into_iter().zip(waves).filter_map(example).collect())
 }
 
 /// "1,2 3,4": two vectors of width 2; or what is wrong.
@@ -164,10 +164,7 @@ pub(super) fn vectors(text: &str) -> std::result::Result<Content, String> {
     for vector in text.split_whitespace() {
         let before = numbers.len();
         for number in vector.split(',') {
-            match number.trim().parse::<f32>() {
-                Ok(number) if number.is_finite() => numbers.push(number),
-                _ => return Err(format!("`{number}` is not a finite number")),
-            }
+            numbers.push(files::number(number)? as f32);
         }
         let now = numbers.len() - before;
         if width != 0 && now != width {
@@ -232,7 +229,11 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Example>> {
             }
         }
     };
-    embedded::part(part, config.data.size, |n| {
+    let most = match config.data.kind {
+        Kind::Text => embedded::TEXTS,
+        Kind::Audio | Kind::Vectors => embedded::PICTURES,
+    };
+    embedded::part(part, (config.data.size, most), |n| {
         Ok(drawn(n)?.into_iter().zip(1..).map(example).collect())
     })
 }

@@ -83,7 +83,7 @@ pub(crate) struct EncoderOptions {
     pub(crate) norm_input: bool,
     /// What keeps a Transformer's normalization from dividing by 0.
     pub(crate) norm_eps: f64,
-    /// How a Transformer or a CNN knows places.
+    /// How a Transformer or a CNN encodes positions.
     pub(crate) position: Position,
     /// How far a Transformer or self-attention sees on each side; everywhere where it is not given.
     pub(crate) window: Option<usize>,
@@ -91,7 +91,7 @@ pub(crate) struct EncoderOptions {
     pub(crate) max_distance: usize,
     /// How many vectors a CNN's layer sees at once.
     pub(crate) kernel_size: usize,
-    /// The share left out while learning.
+    /// The share left out during training.
     pub(crate) dropout: f64,
 }
 

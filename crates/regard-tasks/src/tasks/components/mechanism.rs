@@ -44,7 +44,7 @@ pub(crate) struct MechanismOptions {
     pub(crate) temperature: f64,
     /// What a bilinear score is multiplied by.
     pub(crate) bilinear_scale: BilinearScale,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub(crate) attention_dropout: f64,
 }
 

@@ -9,7 +9,8 @@ mod text;
 pub(crate) use encoder::{EncoderKind, EncoderOptions};
 pub(crate) use mechanism::{MechanismOptions, ScoreKind, ScoreOptions, is_hard};
 pub(crate) use sound::{
-    SoundFrameOptions, SoundFrames, check_frames, check_rate, note_of_rates, together,
+    SoundFrameOptions, SoundFrames, check_frames, check_rate, note_of_rates, read_together,
+    together,
 };
 pub(crate) use text::{TextOptions, pretrained};
 

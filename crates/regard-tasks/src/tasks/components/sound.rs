@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use regard_data::files::{LogMel, MelFilters, StandardScaler, Waveform};
-use regard_data::{Error, Result};
+use regard_data::{Error, Result, example_or_skipped};
 use serde::{Deserialize, Serialize};
 
 /// How sound becomes vectors, as plain options in `[audio]`.
@@ -68,6 +68,15 @@ pub(crate) fn together<T: Sync, R: Send>(
     one: impl Fn(&T) -> Result<R> + Sync + Send,
 ) -> Result<Vec<R>> {
     recordings.par_iter().map(one).collect::<Vec<_>>().into_iter().collect()
+}
+
+/// As [`together`], of what is read; none in the place of what cannot be read and is left out.
+pub(crate) fn read_together<T: Sync, R: Send>(
+    recordings: &[T],
+    one: impl Fn(&T) -> Result<R> + Sync + Send,
+) -> Result<Vec<Option<R>>> {
+    let read: Vec<Result<R>> = recordings.par_iter().map(one).collect();
+    read.into_iter().map(example_or_skipped).collect()
 }
 
 /// Refuses frames that are none, by the option.

@@ -15,7 +15,7 @@ pub(crate) struct TextOptions {
     pub(crate) vocabulary_size: usize,
     /// Tokens that occur less often are unknown.
     pub(crate) min_frequency: usize,
-    /// Whether letters are made small.
+    /// Whether letters are lowercased.
     pub(crate) lowercase: bool,
     /// The `tokenizer.json` of a pretrained tokenizer.
     pub(crate) tokenizer_file: Option<PathBuf>,

@@ -205,7 +205,7 @@ impl Config {
         self.model.pooling == Some(PoolingKind::Gate)
     }
 
-    /// Whether nodes are chosen by chance while learning, which REINFORCE trains.
+    /// Whether nodes are chosen by chance during training, which REINFORCE trains.
     pub(super) fn samples(&self) -> bool {
         self.attends_pooling() && self.model.mechanism.weighting == Weighting::Sample
     }

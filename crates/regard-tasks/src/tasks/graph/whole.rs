@@ -109,7 +109,9 @@ fn held_out(config: &Config, graphs: &[WholeGraph]) -> [Vec<usize>; 3] {
 fn embedded(config: &Config) -> Result<Graphs> {
     let (mut graphs, mut parts) = (Vec::new(), [const { Vec::new() }; 3]);
     for part in [Part::Training, Part::Validation, Part::Test] {
-        let own = embedded::part(part, config.data.size, |count| toy::touching(count, 1))?;
+        let own = embedded::part(part, (config.data.size, embedded::PICTURES), |count| {
+            toy::touching(count, 1)
+        })?;
         parts[part as usize] = (graphs.len()..graphs.len() + own.len()).collect();
         graphs.extend(own);
     }

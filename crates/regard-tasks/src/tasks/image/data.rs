@@ -32,6 +32,9 @@ pub(super) fn source(data: &Data, part: Part) -> Option<&Path> {
 /// The images of a part as its files hold them.
 fn given(data: &Data, part: Part) -> Result<Images> {
     match files(data, part) {
+        [Some(images), Some(_), None] if data.held_out.skip_bad_rows => {
+            Err(Error::file(images, "`data.skip_bad_rows` is for folders of images"))
+        }
         [Some(images), Some(labels), None] => Images::read_idx(images, labels),
         [None, None, Some(folder)] => {
             let options = ImageOptions { side: data.image_size, color: data.color };
@@ -113,7 +116,8 @@ impl Examples for Images {
 
 fn embedded(data: &Data, part: Part) -> Result<Images> {
     let side = data.image_size.unwrap_or(SIDE) as usize;
-    let shapes = embedded::part(part, data.size, |n| toy::shapes(n, side, 1))?;
+    let shapes =
+        embedded::part(part, (data.size, embedded::PICTURES), |n| toy::shapes(n, side, 1))?;
     let (labels, pixels): (Vec<_>, Vec<_>) = shapes.into_iter().unzip();
     let byte = |value: &f32| (value * 255.0).round() as u8;
     let pixels = pixels.iter().flatten().map(byte).collect();

@@ -92,14 +92,16 @@ fn embedded(size: usize, part: Part) -> Result<Sentences> {
         let (words, labels): (Vec<_>, Vec<_>) = words.into_iter().unzip();
         Tagged { lines: vec![line; words.len()], words, labels }
     };
-    let all = embedded::part(part, size, |n| {
+    let all = embedded::part(part, (size, embedded::TEXTS), |n| {
         Ok(toy::tagged(n, 1)?.into_iter().zip(1..).map(tagged).collect())
     })?;
     Ok(Sentences { file: "embedded sentences".into(), all, distances: None })
 }
 
 fn distant(data: &Data, part: Part) -> Result<Sentences> {
-    let drawn = embedded::part(part, data.size, |n| toy::distant(n, data.distance, 1))?;
+    let drawn = embedded::part(part, (data.size, embedded::LONG_TEXTS), |n| {
+        toy::distant(n, data.distance, 1)
+    })?;
     let (mut all, mut distances) = (Vec::new(), Vec::new());
     for (sentence, line) in drawn.into_iter().zip(1..) {
         let toy::Distant { words, labels, distances: told } = sentence;

@@ -10,10 +10,10 @@ use regard_data::files::{lines, table_columns};
 use regard_data::{Error, Result, toy};
 use std::path::{Path, PathBuf};
 
-/// A datum: what is known, and what is to be told from it.
+/// A datum: the features, and the target.
 pub(super) type Datum = (Vec<f64>, f64);
 
-/// Data with the names of their columns; the last is told from the others.
+/// Data with the names of their columns; the last is the target.
 pub(super) struct Observations {
     pub(super) names: Vec<String>,
     pub(super) data: Vec<Datum>,
@@ -105,7 +105,7 @@ impl Examples for Observations {
 }
 
 fn embedded(data: &Data, part: Part) -> Result<Observations> {
-    let points = embedded::part(part, data.size, |n| toy::sine(n, 1))?;
+    let points = embedded::part(part, (data.size, embedded::NUMBERS), |n| toy::sine(n, 1))?;
     let datum = |(x, y): (f32, f32)| (vec![x.into()], y.into());
     let names = vec!["x".into(), "y".into()];
     Ok(Observations { names, data: points.into_iter().map(datum).collect() })

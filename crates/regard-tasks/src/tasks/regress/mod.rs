@@ -15,14 +15,14 @@ use crate::task::model::Model;
 use crate::task::part::Part;
 use crate::task::{Description, Task, Variant};
 use config::Config;
-use data::{Dataset, Datum, same_columns};
+use data::{Dataset, Datum, Observations, same_columns};
 use model::{MAX_POINTS, Preprocessor, Regression, written};
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::Random;
-use regard_data::{Error, Result};
+use regard_data::{Error, Result, remark};
 
-/// Tells a number from numbers: kernel regression of fixed or learned width, or the mean of all.
+/// Predicts a number from numbers: kernel regression of fixed or learned width, or the mean of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Regress;
 
@@ -48,7 +48,7 @@ impl Task for Regress {
     }
 
     fn defaults(&self) -> &'static [&'static str] {
-        // A step sees all data: each is told from all the others.
+        // A step sees all data: each is predicted from all the others.
         &[
             "epochs=200",
             "batch_size=10000",
@@ -63,6 +63,9 @@ impl Task for Regress {
         let dataset = Dataset::new(&config);
         let (mut training, validation) = dataset.learned()?;
         drop(dataset);
+        if let Some(what) = constant_target(&training) {
+            return Err(Error::invalid(what));
+        }
         let rows = training.data.len();
         training.sample(MAX_POINTS, config.training.seed);
         let regression = Regression::new(config, Preprocessor::fit(&training)?)?;
@@ -90,6 +93,9 @@ impl Task for Regress {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let training = dataset.part(Part::Training)?;
+        if let Some(what) = constant_target(&training) {
+            remark(what);
+        }
         let mut facts = vec![
             ("training rows".to_string(), training.data.len().to_string()),
             ("validation rows".to_string(), dataset.count(Part::Validation)?),
@@ -129,6 +135,16 @@ impl Task for Regress {
             ),
         ]
     }
+}
+
+/// What is wrong where the target is the same number in every row.
+fn constant_target(training: &Observations) -> Option<String> {
+    let (_, first) = training.data.first()?;
+    let (rows, name) = (training.data.len(), training.names.last()?);
+    let is_same = rows > 1 && training.data.iter().all(|(_, y)| y == first);
+    is_same.then(|| {
+        format!("all {rows} training rows have {first} in the target, column {name}: there is nothing to learn")
+    })
 }
 
 impl Lesson for RegressLesson {

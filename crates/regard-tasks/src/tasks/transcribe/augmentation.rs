@@ -1,4 +1,4 @@
-//! Recordings changed by chance while learning: hidden stretches and bands (Park and others 2019),
+//! Recordings changed by chance during training: hidden stretches and bands (Park and others 2019),
 //! loudness, noise.
 
 use regard::DType;

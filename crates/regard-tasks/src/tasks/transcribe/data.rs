@@ -5,7 +5,7 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits};
-use crate::tasks::components::together;
+use crate::tasks::components::read_together;
 use regard_data::files::{Transcript, Waveform, transcript_columns};
 use regard_data::tick;
 use regard_data::{Error, Result, toy};
@@ -63,10 +63,11 @@ const TOGETHER: usize = 64;
 fn read(listed: &[Transcript]) -> Result<Vec<Recording>> {
     let mut read = Vec::with_capacity(listed.len());
     for some in listed.chunks(TOGETHER) {
-        read.extend(together(some, |Transcript { path, text }| {
+        let sounds = read_together(some, |Transcript { path, text }| {
             let sound = Waveform::read(path)?;
             Ok(Recording { sound, text: text.clone(), file: path.clone() })
-        })?);
+        })?;
+        read.extend(sounds.into_iter().flatten());
         tick("reading recordings", read.len(), listed.len())?;
     }
     Ok(read)

@@ -117,7 +117,11 @@ pub(super) fn with_blank_lines(config: &Config, part: Part) -> Result<Vec<Pair>>
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {
-    embedded::part(part, config.data.size, |n| match config.data.embedded {
+    let most = match config.data.embedded {
+        Embedded::Reports => embedded::LONG_TEXTS,
+        _ => embedded::TEXTS,
+    };
+    embedded::part(part, (config.data.size, most), |n| match config.data.embedded {
         Embedded::Phrases => toy::phrases(n, 1),
         Embedded::Dates => toy::dates(n, 1),
         Embedded::Copies => toy::copies(n, 1),

@@ -31,7 +31,7 @@ use regard_data::remark;
 #[derive(Clone, Copy, Debug)]
 pub struct Translate;
 
-/// A translator and the pairs it learns from.
+/// A translation model and the pairs it learns from.
 struct TranslateLesson {
     translator: Translator,
     pairs: EncodedPairs,

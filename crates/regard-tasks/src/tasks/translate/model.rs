@@ -1,4 +1,4 @@
-//! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
+//! A translation model: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
 use super::data::{Dataset, Pair, is_whole, with_blank_lines};
@@ -32,7 +32,7 @@ use regard_data::{Error, Result};
 use regard_picture::scene::Scene;
 use serde::{Deserialize, Serialize};
 
-/// What a translator knows of its data.
+/// What a translation model knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Preprocessor {
     pub(super) source: Tokenizer,
@@ -287,7 +287,7 @@ fn by_place(pairs: &[Pair], outputs: &[String]) -> Option<Groups> {
         (name, right as f64 / all.max(1) as f64)
     };
     let values: Vec<(String, f64)> = counts.into_iter().enumerate().map(named).collect();
-    let (measure, by) = ("accuracy".into(), "place in the source".into());
+    let (measure, by) = ("accuracy".into(), "position in the source".into());
     (values.len() > 1).then_some(Groups { measure, by, values })
 }
 

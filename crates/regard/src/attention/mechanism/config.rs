@@ -21,7 +21,7 @@ pub struct MechanismConfig {
     pub weighting: Weighting,
     /// What scores are divided by under Gumbel noise.
     pub temperature: f64,
-    /// The share of weights left out while learning.
+    /// The share of weights left out during training.
     pub dropout: f64,
 }
 

@@ -1,10 +1,10 @@
-//! A score of one's own in a configuration.
+//! A score of your own in a configuration.
 
 use crate::{AnyOwnScore, OwnGrads, OwnScore};
 use std::fmt;
 use std::sync::Arc;
 
-/// A score of one's own and the first values of its learned numbers. Two are equal where they hold
+/// A score of your own and the first values of its learned numbers. Two are equal where they hold
 /// the same score, not one that was made alike.
 ///
 /// ```

@@ -85,7 +85,7 @@ pub enum ScoreConfig {
         #[cfg_attr(feature = "serde", serde(default))]
         numbers: Vec<String>,
     },
-    /// One's own; see [`ScoreConfig::own`]. It is code, so it cannot be written to a file.
+    /// Your own; see [`ScoreConfig::own`]. It is code, so it cannot be written to a file.
     #[cfg_attr(feature = "serde", serde(skip_deserializing, serialize_with = "refuse_own"))]
     Own(OwnConfig),
 }
@@ -96,7 +96,7 @@ fn refuse_own<S: serde::Serializer>(_: &OwnConfig, _: S) -> Result<S::Ok, S::Err
 }
 
 impl ScoreConfig {
-    /// A score of one's own, and the first values of its learned numbers.
+    /// A score of your own, and the first values of its learned numbers.
     ///
     /// ```
     /// use regard::prelude::*;

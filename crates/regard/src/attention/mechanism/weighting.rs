@@ -24,12 +24,12 @@ pub enum Weighting {
     None,
     /// The best key alone; the scores learn nothing from the output.
     Argmax,
-    /// A key drawn by its softmax probability while learning (by REINFORCE, through the
+    /// A key drawn by its softmax probability during training (by REINFORCE, through the
     /// log-probability), the best one in use.
     Sample,
     /// The best key forward, softmax backward.
     StraightThrough,
-    /// Softmax of scores with Gumbel noise at a temperature while learning, softmax in use.
+    /// Softmax of scores with Gumbel noise at a temperature during training, softmax in use.
     Gumbel,
     /// The best key of the noisy scores forward, their softmax backward; the best one in use.
     GumbelHard,

@@ -23,7 +23,7 @@ pub struct ConvolutionConfig {
     pub kernel: usize,
     /// After each layer.
     pub activation: Activation,
-    /// The share of each layer's input left out while learning.
+    /// The share of each layer's input left out during training.
     pub dropout: f64,
     /// Positions added to the input: none, sinusoidal or learned.
     pub position: Position,

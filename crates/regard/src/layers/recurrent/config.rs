@@ -23,7 +23,7 @@ pub struct RecurrentConfig {
     pub layers: usize,
     /// Whether each layer also runs from the last vector to the first.
     pub both_directions: bool,
-    /// The share left out between layers while learning.
+    /// The share left out between layers during training.
     pub dropout: f64,
 }
 

@@ -36,7 +36,7 @@ pub struct TransformerConfig {
     pub score: ScoreConfig,
     /// How scores become weights; see [`BlockConfig`].
     pub weighting: Weighting,
-    /// The share left out while learning: of the input, weights, inner numbers and each part's
+    /// The share left out during training: of the input, weights, inner numbers and each part's
     /// output.
     pub dropout: f64,
     /// Whether each part normalizes its input (true) or its output.

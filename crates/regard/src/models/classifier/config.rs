@@ -97,7 +97,7 @@ pub struct ClassifierConfig {
     pub hidden: Option<usize>,
     /// How many classes there are.
     pub classes: usize,
-    /// The share left out before and after the encoder while learning.
+    /// The share left out before and after the encoder during training.
     #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// The share of the target that the loss spreads over all classes.

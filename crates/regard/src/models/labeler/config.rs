@@ -42,7 +42,7 @@ pub struct LabelerConfig {
     pub hidden: Option<usize>,
     /// How many labels there are.
     pub labels: usize,
-    /// The share left out before and after the encoder while learning.
+    /// The share left out before and after the encoder during training.
     #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// The share of the target that the loss spreads over all labels.

@@ -45,7 +45,7 @@ pub struct MemoryNetworkConfig {
     pub mechanism: MechanismConfig,
     /// How many answers there are.
     pub answers: usize,
-    /// The share left out of words and before the answers while learning.
+    /// The share left out of words and before the answers during training.
     pub dropout: f64,
 }
 

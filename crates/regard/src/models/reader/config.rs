@@ -31,7 +31,7 @@ pub struct SpanReaderConfig {
     pub attention: bool,
     /// The score of attention, and of a word as the start and as the end of the answer.
     pub mechanism: MechanismConfig,
-    /// The share left out of words while learning.
+    /// The share left out of words during training.
     pub dropout: f64,
 }
 

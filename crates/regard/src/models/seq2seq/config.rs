@@ -41,8 +41,8 @@ pub struct Seq2SeqConfig {
     /// Which tables of vectors are one.
     #[cfg_attr(feature = "serde", serde(default))]
     pub tied: Tied,
-    /// The share of the tokens' vectors, and of what the output is made of, left out while
-    /// learning.
+    /// The share of the tokens' vectors, and of what the output is made of, left out during
+    /// training.
     #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// Whether a recurrent decoder's query is multiplied by a number that is learned, from √D on. Its states

@@ -29,7 +29,7 @@ pub struct ConvolutionalConfig {
     pub kernel: usize,
     /// Classes.
     pub classes: usize,
-    /// The share of the last layer's numbers left out while learning.
+    /// The share of the last layer's numbers left out during training.
     pub dropout: f64,
 }
 

@@ -83,7 +83,7 @@ pub struct VisionTransformerConfig {
     pub feed_forward: usize,
     /// How patches become one vector.
     pub pooling: ImagePooling,
-    /// The share left out while learning.
+    /// The share left out during training.
     pub dropout: f64,
     /// What keeps normalization from dividing by 0.
     pub eps: f64,

@@ -69,9 +69,10 @@ impl Data {
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
-        if self.data.held_out.skip_bad_rows {
+        if self.data.held_out.skip_bad_rows && self.data.kind == Kind::Table {
             return Err(Error::invalid(
-                "`data.skip_bad_rows` is for sentences (`data.kind=words`)",
+                "`data.skip_bad_rows` is for sentences and files; a table's sequence without one of its \
+                 time steps is another",
             ));
         }
         self.data.held_out.check()?;

@@ -5,14 +5,14 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits, Strata};
-use crate::tasks::components::together;
+use crate::tasks::components::read_together;
 use crate::tasks::labels::counts::LabelCounts;
 use regard_data::files::Segment;
 use regard_data::files::Transcript;
 use regard_data::files::{
     LabeledVectors, Waveform, labeled_arrays, labeled_table, segments, transcripts,
 };
-use regard_data::{Error, Result, toy};
+use regard_data::{Error, Result, example_or_skipped, toy};
 use std::path::{Path, PathBuf};
 
 /// A sequence as its files hold it.
@@ -110,7 +110,7 @@ fn recordings(path: &Path, encoding: Option<&str>) -> Result<Vec<Example>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let (found, is_folder) = (transcripts(path, encoding)?, path.is_dir());
     // Texts are read on this thread, which keeps what is remarked of them.
-    let waves = together(&found, |two| Waveform::read(&two.path))?;
+    let waves = read_together(&found, |two| Waveform::read(&two.path))?;
     let one = |(two, sound): (Transcript, Waveform)| {
         let marks = match is_folder {
             true => two.path.with_extension("txt"),
@@ -119,7 +119,8 @@ fn recordings(path: &Path, encoding: Option<&str>) -> Result<Vec<Example>> {
         let segments = segments(&marks, encoding)?;
         Ok(Example { content: Content::Sound { segments, sound }, file: two.path, line: 0 })
     };
-    found.into_iter().zip(waves).map(one).collect()
+    let read = found.into_iter().zip(waves).filter_map(|(two, sound)| Some((two, sound?)));
+    read.filter_map(|both| example_or_skipped(one(both)).transpose()).collect()
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Example>> {
