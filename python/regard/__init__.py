@@ -28,6 +28,7 @@ from .memory import release_memory
 from .merge import merge_attentions
 from .operator import attention, attention_backward, gpu_forms
 from .run import Ablation, Prediction, Report, Run, load
+from .scene import show
 from .score import Additive, Expression
 from .simplex import entmax15, sparsemax
 from .threads import get_num_threads, set_num_threads
@@ -57,6 +58,7 @@ __all__ = [
     "options",
     "release_memory",
     "set_num_threads",
+    "show",
     "sparsemax",
     "tasks",
     "train",
