@@ -65,10 +65,13 @@ __all__ = [
 ]
 
 # Found when they are asked for: they import packages that `regard` does not need.
-_LAZY = ("ray", "torch", "transformers")
+_LAZY = ("ray", "sklearn", "torch", "transformers")
+_ESTIMATORS = ("RegardClassifier", "RegardRegressor")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module(f"{__name__}.sklearn"), name)
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
