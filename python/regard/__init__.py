@@ -28,6 +28,7 @@ from .memory import release_memory
 from .merge import merge_attentions
 from .operator import attention, attention_backward, gpu_forms
 from .run import Ablation, Prediction, Report, Run, load
+from .scene import show
 from .score import Additive, Expression
 from .simplex import entmax, entmax15, sparsemax
 from .threads import get_num_threads, set_num_threads
@@ -58,13 +59,15 @@ __all__ = [
     "options",
     "release_memory",
     "set_num_threads",
+    "show",
     "sparsemax",
     "tasks",
     "train",
 ]
 
 # Found when they are asked for: they import packages that `regard` does not need.
-_LAZY = ("ray", "torch", "transformers")
+_LAZY = ("ray", "sklearn", "torch", "transformers")
+_ESTIMATORS = ("RegardClassifier", "RegardRegressor")
 
 
 def __dir__() -> list[str]:
@@ -72,6 +75,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module(f"{__name__}.sklearn"), name)
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

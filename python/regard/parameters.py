@@ -69,6 +69,19 @@ class Parameters(MutableMapping[str, "np.ndarray[Any, Any]"]):
         self._run.set_parameters([(name, *_plain(name, value)) for name, value in given.items()])
         self._changed.update(given)
 
+    def tensors(self) -> dict[str, Any]:
+        """A copy of all of them as PyTorch tensors by name, as a state dict has them.
+
+        >>> import regard, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = regard.train("regress", epochs=2, out=folder, progress=False)
+        ...     {name: x.dtype for name, x in run.parameters.tensors().items()}["w"]
+        torch.float32
+        """
+        import torch
+
+        return {name: torch.from_numpy(self[name]) for name in self}
+
     def __repr__(self) -> str:
         lines = [f"  {name} {shape}" for name, shape in self._shapes().items()]
         return "\n".join(["Parameters:", *lines])

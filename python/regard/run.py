@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import numbers
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from ._options import device_name, path, settings
 from ._progress import Listener
 from .change import Change
 from .parameters import Parameters
+from .question import Question, is_alone, question, rows_of
 from .scene import Page, Scene
 from .threads import get_num_threads
 
@@ -109,21 +109,6 @@ def row(text: str) -> dict[str, Any]:
     return {**found, **{name: _number(value) for name, value in measures}}
 
 
-def _input(value: Any) -> str:
-    """An input as the program takes it: a text, a path, a node's number, a point."""
-    if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        plain: Any = value
-        return repr(plain.item() if hasattr(plain, "item") else plain)
-    if isinstance(value, tuple) and value and all(isinstance(one, numbers.Real) for one in value):
-        return ",".join(_input(one) for one in value)
-    if isinstance(value, np.ndarray) and value.ndim == 2 and np.issubdtype(value.dtype, np.number):
-        # A set of vectors.
-        return " ".join(",".join(repr(float(one)) for one in vector) for vector in value)
-    raise TypeError(f"an input is {type(value).__name__}; it wants a text, a path, a number or a tuple of numbers")
-
-
 class Run:
     """A trained run, opened by ``regard.load`` or given by ``regard.train``: its model has the parameters of the
     best epoch.
@@ -187,7 +172,10 @@ class Run:
 
     @overload
     def predict(
-        self, inputs: str | os.PathLike[str] | float | tuple[float, ...], *, changes: Sequence[Change] = ()
+        self,
+        inputs: str | os.PathLike[str] | float | tuple[float, ...] | tuple[np.ndarray[Any, Any], int],
+        *,
+        changes: Sequence[Change] = (),
     ) -> Prediction: ...
     @overload
     def predict(self, inputs: Iterable[Any], *, changes: Sequence[Change] = ()) -> list[Prediction]: ...
@@ -195,33 +183,48 @@ class Run:
         """What the model makes of an input, or of each of several.
 
         An input is what ``regard predict`` takes: a text, the path of a picture or a recording, a node's number, a
-        number (or a tuple of them) to regress at, ``"test:17"`` for an example of the data. A blank text gives a
-        blank output, so that rows stay side by side.
+        number (or a tuple of them) to regress at, ``"test:17"`` for an example of the data. Or it lies in memory: a
+        picture of Pillow's or an array of ``uint8``, ``[height, width]`` or ``[height, width, 3]``; a sound ``(samples,
+        rate)``; a set of vectors ``[N, width]``; a point ``[width]``. An array or a list is several inputs, one beside
+        the other: points are ``[n, width]``, one picture alone is ``[picture]``. A blank text gives a blank output, so
+        that rows stay side by side.
 
         ``changes`` change the model's attention meanwhile, all of them together; see ``regard.change``:
         ``run.predict(x, changes=[regard.change.off("encoder", 0, 1), regard.change.temperature(2)])``.
+
+        >>> import numpy as np, regard, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     x = np.random.default_rng(0).normal(size=(50, 2))
+        ...     run = regard.train("regress", (x, x.sum(1)), epochs=1, out=f"{folder}/run", progress=False)
+        ...     len(run.predict(x[:3])), run.predict((0.5, 0.25)).input
+        (3, '0.5,0.25')
         """
         changed = _changes(changes)
-        alone = isinstance(inputs, (str, os.PathLike, numbers.Real, tuple))
-        texts = [_input(inputs)] if alone else [_input(one) for one in inputs]
-        asked = [text for text in texts if text.strip()]
-        answers = iter(self._answers(asked, changed))
-        found = [next(answers) if text.strip() else Prediction(text, "") for text in texts]
+        alone = is_alone(inputs)
+        asked = self._questions([inputs] if alone else inputs)
+        answers = iter(self._answers([one for one in asked if not _is_blank(one)], changed))
+        found = [Prediction(str(one), "") if _is_blank(one) else next(answers) for one in asked]
         return found[0] if alone else found
 
-    def _answers(self, texts: list[str], changes: str) -> list[Prediction]:
+    def _questions(self, inputs: Iterable[Any]) -> list[Question]:
+        form = self._run.form
+        return [question(one, form) for one in rows_of(inputs, form)]
+
+    def _answers(self, questions: list[Question], changes: str) -> list[Prediction]:
         try:
-            return [Prediction(**_known(text)) for text in self._run.predict(get_num_threads(), texts, changes)]
+            return [Prediction(**_known(text)) for text in self._run.predict(get_num_threads(), questions, changes)]
         except ValueError:
-            if len(texts) < 2:
+            if len(questions) < 2:
                 raise
         # One of them is at fault: it is named.
-        for at, text in enumerate(texts):
+        found = []
+        for at, one in enumerate(questions):
             try:
-                self._run.predict(get_num_threads(), [text], changes)
+                found += self._run.predict(get_num_threads(), [one], changes)
             except ValueError as error:
-                raise ValueError(f"input {at} ({text[:60]!r}): {error}") from None
-        return [Prediction(**_known(self._run.predict(get_num_threads(), [text], changes)[0])) for text in texts]
+                name = one if isinstance(one, str) else one[0]
+                raise ValueError(f"input {at} ({name[:60]!r}): {error}") from None
+        return [Prediction(**_known(text)) for text in found]
 
     @property
     def classes(self) -> list[str]:
@@ -235,23 +238,26 @@ class Run:
     def predict_proba(self, inputs: Iterable[Any], *, changes: Sequence[Change] = ()) -> np.ndarray[Any, Any]:
         """How likely each label is for each input, ``[inputs, labels]``, in the order of ``classes``."""
         classes = self.classes
-        found = np.empty((0, len(classes)))
-        for answer in self.predict(list(inputs), changes=changes):
+        answers = self.predict(list(inputs), changes=changes)
+        found = np.empty((len(answers), len(classes)))
+        for at, answer in enumerate(answers):
             told = answer.details.get("probabilities")
             if told is None:
                 raise ValueError(f"there is no answer to {answer.input[:60]!r}")
-            found = np.vstack([found, [told[one] for one in classes]])
+            found[at] = [told[one] for one in classes]
         return found
 
     def attention(self, input: Any, *, changes: Sequence[Change] = ()) -> dict[str, Scene]:
         """What the model attends to for an input: scenes by name, each with its weights as arrays; the most
         telling first. ``changes`` are those of ``predict``."""
-        found = self._run.attention(get_num_threads(), _input(input), _changes(changes))
-        return {name: Scene._of(name, data) for name, data in found}
+        (asked,) = self._questions([input])
+        found = self._run.attention(get_num_threads(), asked, _changes(changes))
+        return {name: Scene._of(name, data, picture) for name, data, picture in found}
 
     def show(self, input: Any, scene: str | None = None) -> Page:
         """A page to look around in, which draws itself in a notebook; of the first scene where none is named."""
-        return Page(*self._run.show(get_num_threads(), _input(input), scene))
+        (asked,) = self._questions([input])
+        return Page._of(self._run.show(get_num_threads(), asked, scene))
 
     def evaluate(self, part: Part = "test", *, progress: bool = False) -> Report:
         """The model's measures on a part of its data: ``"test"``, ``"validation"`` or ``"training"``."""
@@ -300,6 +306,24 @@ class Run:
             heads[b]["alike"].append(a)
         return heads
 
+    def to_torch(self) -> Any:
+        """The model as a ``torch.nn.Module`` of plain PyTorch, with the parameters as they are now: the same outputs
+        (logits, or values), and gradients for every parameter. It is checked on some made-up inputs before it is
+        given; ``module.example_inputs`` are those, by the names of the arguments of ``forward``.
+
+        It is in eval mode and has no dropout, whatever the run trained with: in ``train()`` it computes the same. What
+        ``regard export`` cannot write as PyTorch is refused with its reason. Needs the packages torch and safetensors.
+
+        >>> import regard, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     module = regard.train("regress", epochs=1, out=folder, progress=False).to_torch()
+        ...     module(**module.example_inputs).shape
+        torch.Size([5, 1])
+        """
+        from .exported import module
+
+        return module(self._run)
+
     def save_parameters(self, path: str | os.PathLike[str]) -> None:
         """Writes the parameters as they are now to a safetensors file, whole or not at all: for PyTorch, or for
         ``regard.train(…, init_from=path)``."""
@@ -312,6 +336,10 @@ class Run:
         # Another process opens the folder; parameters that were set go along.
         changed = {name: self.parameters[name] for name in sorted(self._changed)}
         return _reopened, (self.folder, self._settings, changed, self._device)
+
+
+def _is_blank(one: Question) -> bool:
+    return isinstance(one, str) and not one.strip()
 
 
 def _changes(changes: Sequence[Change]) -> str:

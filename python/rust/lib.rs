@@ -13,6 +13,8 @@ mod inputs;
 mod line;
 mod mechanism;
 mod model;
+mod picture;
+mod question;
 mod run;
 mod threads;
 mod training;
@@ -27,6 +29,8 @@ mod _native {
     use super::edges::{Edges, EdgesAt};
     #[pymodule_export]
     use super::mechanism::Mechanism;
+    #[pymodule_export]
+    use super::picture::{Picture, png};
     #[pymodule_export]
     use super::run::{Run, task_names, task_options};
     #[pymodule_export]

@@ -1,17 +1,14 @@
 //! What a run's model answers: every call of [`Model`] that takes an input is here.
 
+use crate::picture::Picture;
+use crate::question::Question;
 use regard::attention::Intervention;
-use regard_picture::picture;
+use regard_picture::picture::{self, Caption};
 use regard_picture::scene::Scene;
 use regard_tasks::inspect::{self, Change};
 use regard_tasks::run::Run;
 use regard_tasks::task::{Input, Model, Prediction};
 use regard_tasks::{Error, Result};
-
-/// An input as the model takes it: a path names a file of the caller's own machine.
-fn named(model: &dyn Model, text: &str) -> Result<Input> {
-    Input::named(model.asks().form, text)
-}
 
 /// What is changed for an input.
 fn changed(model: &dyn Model, input: &Input, changes: &[Change]) -> Result<Intervention> {
@@ -24,13 +21,13 @@ fn changed(model: &dyn Model, input: &Input, changes: &[Change]) -> Result<Inter
 /// A prediction for each input, under changes of the model's attention.
 pub(crate) fn predict(
     model: &dyn Model,
-    inputs: &[String],
+    inputs: &[Question],
     changes: &[Change],
 ) -> Result<Vec<Prediction>> {
     if inputs.is_empty() {
         return Ok(Vec::new());
     }
-    let inputs = inputs.iter().map(|text| named(model, text)).collect::<Result<Vec<Input>>>()?;
+    let inputs = inputs.iter().map(|one| one.input(model)).collect::<Result<Vec<Input>>>()?;
     if changes.is_empty() {
         return model.predict(&inputs);
     }
@@ -42,43 +39,42 @@ pub(crate) fn predict(
     inputs.iter().map(one).collect::<Result<Vec<_>>>().map(|all| all.concat())
 }
 
-/// The scenes of an input with their numbers, each as a safetensors file.
-pub(crate) fn numbers(
+/// The scenes of an input: the name of each, its numbers as a safetensors file, and its picture.
+pub(crate) fn scenes(
     model: &dyn Model,
-    input: &str,
+    question: &Question,
     changes: &[Change],
-) -> Result<Vec<(String, Vec<u8>)>> {
-    let input = named(model, input)?;
+) -> Result<Vec<(String, Vec<u8>, Picture)>> {
+    let input = question.input(model)?;
     let scenes = changed(model, &input, changes)?.during(|| model.show(&input))?;
-    scenes.into_iter().map(|(name, scene)| Ok((name, picture::numbers(&scene)?))).collect()
+    let whole = |(name, scene): (String, Scene)| {
+        let numbers = picture::numbers(&scene)?;
+        let caption = Caption { input: input.to_string(), ..Caption::from(&name) };
+        Ok((name, numbers, Picture { scene, caption }))
+    };
+    scenes.into_iter().map(whole).collect()
 }
 
-/// A scene of an input as a page that stands alone and as SVG; the first where none is named.
-pub(crate) struct Shown {
-    pub(crate) page: String,
-    pub(crate) svg: String,
-}
-
-impl Shown {
-    pub(crate) fn new(
-        run: &Run,
-        model: &dyn Model,
-        input: &str,
-        wanted: Option<&str>,
-    ) -> Result<Self> {
-        let input = named(model, input)?;
-        let scenes = model.show(&input)?;
-        let is_wanted = |(name, _): &&(String, Scene)| wanted.is_none_or(|wanted| name == wanted);
-        let Some((name, scene)) = scenes.iter().find(is_wanted) else {
-            let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
-            return Err(Error::invalid(match (wanted, names.is_empty()) {
-                (Some(wanted), false) => {
-                    format!("there is no scene `{wanted}`; there are: {}", names.join(", "))
-                }
-                _ => "this model attends to nothing that could be shown".into(),
-            }));
-        };
-        let caption = run.caption(model, name, &input)?;
-        Ok(Self { page: picture::page(scene, &caption), svg: picture::svg(scene, &caption, None) })
-    }
+/// The picture of one scene of an input; of the first where none is named.
+pub(crate) fn shown(
+    run: &Run,
+    model: &dyn Model,
+    question: &Question,
+    wanted: Option<&str>,
+) -> Result<Picture> {
+    let input = question.input(model)?;
+    let mut scenes = model.show(&input)?;
+    let found = scenes.iter().position(|(name, _)| wanted.is_none_or(|wanted| name == wanted));
+    let Some(found) = found else {
+        let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
+        return Err(Error::invalid(match (wanted, names.is_empty()) {
+            (Some(wanted), false) => {
+                format!("there is no scene `{wanted}`; there are: {}", names.join(", "))
+            }
+            _ => "this model attends to nothing that could be shown".into(),
+        }));
+    };
+    let (name, scene) = scenes.swap_remove(found);
+    let caption = run.caption(model, &name, &input)?;
+    Ok(Picture { scene, caption })
 }

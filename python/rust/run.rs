@@ -3,7 +3,9 @@
 
 use crate::failure::failure;
 use crate::line::{Pool, serve};
-use crate::model::{self, Shown};
+use crate::model;
+use crate::picture::Picture;
+use crate::question::Question;
 use pyo3::exceptions::{PyKeyError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -11,6 +13,7 @@ use pyo3::types::PyBytes;
 use regard::Tensor;
 use regard::tensor::{DType, Parameter};
 use regard_data::{remarked, tick};
+use regard_tasks::export::export;
 use regard_tasks::inspect::{Ablation, Change, Profile};
 use regard_tasks::options::Options;
 use regard_tasks::run::Record;
@@ -69,6 +72,13 @@ impl Run {
         Ok(self.run.task().map_err(failure)?.name().into())
     }
 
+    /// What its inputs look like, in a word: "text", "point", "picture".
+    #[getter]
+    fn form(&self) -> PyResult<String> {
+        let form = serde_json::to_value(self.lock().asks().form).map_err(not_json)?;
+        Ok(form.as_str().unwrap_or_default().into())
+    }
+
     /// All options, by section, as JSON.
     #[getter]
     fn config(&self) -> PyResult<String> {
@@ -92,7 +102,7 @@ impl Run {
         &self,
         py: Python<'_>,
         threads: usize,
-        inputs: Vec<String>,
+        inputs: Vec<Question>,
         changes: &str,
     ) -> PyResult<Vec<String>> {
         let changes = read_changes(changes)?;
@@ -102,33 +112,44 @@ impl Run {
         all.iter().map(|one| serde_json::to_string(one).map_err(not_json)).collect()
     }
 
-    /// The scenes of an input by name, their numbers as safetensors.
+    /// The scenes of an input: name, numbers as safetensors, picture.
     fn attention<'py>(
         &self,
         py: Python<'py>,
         threads: usize,
-        input: &str,
+        input: Question,
         changes: &str,
-    ) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
+    ) -> PyResult<Vec<(String, Bound<'py, PyBytes>, Picture)>> {
         let changes = read_changes(changes)?;
         let all = serve(py, Pool::Shared(threads), None, |_| {
-            model::numbers(self.lock().as_ref(), input, &changes)
+            model::scenes(self.lock().as_ref(), &input, &changes)
         })?;
-        Ok(all.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
+        let given = |(name, bytes, picture): (String, Vec<u8>, Picture)| {
+            (name, PyBytes::new(py, &bytes), picture)
+        };
+        Ok(all.into_iter().map(given).collect())
     }
 
-    /// A scene of an input, as a page and as SVG.
+    /// The picture of a scene of an input.
     fn show(
         &self,
         py: Python<'_>,
         threads: usize,
-        input: &str,
+        input: Question,
         scene: Option<&str>,
-    ) -> PyResult<(String, String)> {
-        let shown = serve(py, Pool::Shared(threads), None, |_| {
-            Shown::new(&self.run, self.lock().as_ref(), input, scene)
+    ) -> PyResult<Picture> {
+        serve(py, Pool::Shared(threads), None, |_| {
+            model::shown(&self.run, self.lock().as_ref(), &input, scene)
+        })
+    }
+
+    /// Writes the model as a PyTorch module into a folder; gives the reasons where something was left
+    /// out.
+    fn export(&self, py: Python<'_>, threads: usize, folder: PathBuf) -> PyResult<Vec<String>> {
+        let written = serve(py, Pool::Shared(threads), None, |_| {
+            export(&self.run, self.lock().as_ref(), &folder)
         })?;
-        Ok((shown.page, shown.svg))
+        Ok(written.left_out)
     }
 
     /// The measures on a part as JSON, and all outputs.

@@ -169,6 +169,64 @@ def test_probabilities_are_those_of_the_predictions(tmp_path):
         other.predict_proba([0.5])
 
 
+def test_what_lies_in_memory_is_predicted_as_the_file_of_it_is(tmp_path):
+    run = regard.train("image", (COLOR, CLASSES), image_size=16, out=tmp_path / "images", **QUICK)
+    folder = next((tmp_path / "data").glob("*/train/2"))
+    for path in sorted(folder.iterdir())[:3]:
+        array, expected = COLOR[int(path.stem)], run.predict(path)
+        for given in (array, Picture(array)):
+            (found,) = run.predict([given])
+            assert (found.output, found.details) == (expected.output, expected.details)
+        assert run.predict(Picture(array)).details == expected.details
+    assert np.array_equal(run.predict_proba(COLOR[:2]), run.predict_proba([COLOR[0], COLOR[1]]))
+    weights = next(iter(run.attention(COLOR[0]).values())).weights
+    assert np.array_equal(weights, next(iter(run.attention(Picture(COLOR[0])).values())).weights)
+    assert "picture.png" in run.show(COLOR[0]).html
+
+    run = regard.train("classify", (SOUNDS, LABELS[:20]), out=tmp_path / "sounds", **QUICK)
+    (path,) = (tmp_path / "data").glob("*/train/03.wav")
+    samples, rate = SOUNDS[3]
+    expected = run.predict(path).details
+    assert run.predict((samples, rate)).details == expected == run.predict({"array": samples, "sampling_rate": rate}).details
+    assert run.predict([SOUNDS[3], SOUNDS[4]])[0].details == expected
+
+
+def test_points_come_as_an_array_a_frame_or_tuples(tmp_path):
+    points = random.normal(size=(50, 3))
+    run = regard.train("regress", (points, points.sum(1)), out=tmp_path / "run", **QUICK)
+    expected = run.predict([tuple(point) for point in points])
+    assert run.predict(points) == expected == run.predict(pandas.DataFrame(points))
+    assert run.predict(points.astype(np.float32))[0].output != ""
+    many = np.tile(points, (200, 1))
+    assert [one.output for one in run.predict(many)] == [one.output for one in expected] * 200
+
+
+ASKED = [
+    ("image", [GRAY[0] / 255], "holds float64; pixels are uint8"),
+    ("image", GRAY[0], "it wants [height, width]"),
+    ("image", [0.5], "an input is float; it wants a path, a picture"),
+    ("classify", [GRAY[0]], "an input is an array of uint8 [12, 12]; it wants a text"),
+    ("classify", pandas.DataFrame({"text": TEXTS}), "frame[NAME], is inputs"),
+    ("regress", [np.ones((2, 2))], "an input is an array of float64 [2, 2]; it wants a number"),
+    ("regress", np.ones((2, 3)), "input 0 ('1.0,1.0,1.0'): `1.0,1.0,1.0` is not one number"),
+]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    place = tmp_path_factory.mktemp("asked")
+    data = {"image": (GRAY, CLASSES), "classify": PAIRS, "regress": (np.arange(20.0), np.arange(20.0))}
+    return {task: regard.train(task, one, out=place / task, **QUICK) for task, one in data.items()}
+
+
+@pytest.mark.parametrize("case", ASKED, ids=range(len(ASKED)))
+def test_what_a_model_does_not_read_is_refused(case, asked):
+    task, given, said = case
+    with pytest.raises((TypeError, ValueError)) as refused:
+        asked[task].predict(given)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
 def test_a_section_of_options_is_no_data(tmp_path):
     run = regard.train("classify", data={"size": 50}, out=tmp_path / "run", **QUICK)
     assert run.config["data"]["size"] == 50

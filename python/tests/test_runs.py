@@ -80,18 +80,11 @@ def test_attention_is_arrays_by_name_whose_rows_are_weights(run):
 def test_show_draws_itself_as_the_page_of_show(run, tmp_path):
     page = run.show("I see a bird")
     assert page.html.startswith("<!DOCTYPE html>") and "bird" in page.html
-    drawn = page._repr_html_()
-    assert drawn.startswith("<iframe srcdoc=") and "<script" not in drawn
+    assert page._repr_html_().startswith('<iframe sandbox="allow-scripts" srcdoc=')
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page.html
-    page.save(tmp_path / "page.svg")
-    assert (tmp_path / "page.svg").read_text().startswith("<svg")
     page.save(tmp_path / "PAGE.SVG")
-    assert (tmp_path / "PAGE.SVG").read_text() == page.svg
-    for name in ("page.png", "page", "page.svg.gz", "page.pdf"):
-        with pytest.raises(ValueError, match=r"saved as \.html, its picture as \.svg"):
-            page.save(tmp_path / name)
-        assert not (tmp_path / name).exists()
+    assert (tmp_path / "PAGE.SVG").read_text() == page.svg and page.svg.startswith("<svg")
     with pytest.raises(ValueError, match="there is no scene `other`; there are: alignment"):
         run.show("I see a bird", scene="other")
 
