@@ -1,6 +1,7 @@
 // 3. Change, live: normalizer, temperature, window, heads, cells, edges, patches, a word.
 
 import assert from "node:assert/strict";
+import { read } from "../page/state.js";
 import { answered, asked, inEveryView, open, runOf, weights } from "./browser.mjs";
 
 const SENTENCE = { kind: "text", text: "the old man sees a well" };
@@ -149,6 +150,38 @@ inEveryView("a patch is forbidden, and the picture is judged without it", async 
   await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
   assert.equal(Number(await page.locator(".readout b").innerText()), 0);
   assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
+  // The cursor came in at the first patch and went one to the right, or began there.
+  assert.match(await page.locator(".change li").innerText(), /^forbidden: patch 1, [12] · /);
+});
+
+inEveryView("a head is taken from another input, by name, and undone; its own changes nothing", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id, input: SENTENCE });
+  const other = "a young woman hears the bird";
+  await page.getByText("Take a head from another input").click();
+  await page.getByLabel("Which head").selectOption({ label: "encoder, layer 1, head 2" });
+  await page.getByLabel("Another text").fill(other);
+  await answered(page, () => page.getByRole("button", { name: "Put it here" }).click());
+  assert.match(
+    await page.locator(".change li").innerText(),
+    new RegExp(`^encoder, layer 1, head 2: its attention from ${other}`),
+  );
+  const { changes } = read(new URL(page.url()).hash);
+  assert.deepEqual(changes.patches, [
+    { site: "encoder", layer: 0, head: 1, what: "attention", from: { kind: "text", text: other } },
+  ]);
+  // The map of that head is the other sentence's.
+  const [patched, there] = await Promise.all([
+    asked(run.id, SENTENCE, changes),
+    asked(run.id, { kind: "text", text: other }),
+  ]);
+  const head = (answer) => [...weights(answer.scenes[0].scene.maps[1])];
+  head(patched).forEach((weight, i) => assert.ok(Math.abs(weight - head(there)[i]) < 1e-5));
+  await answered(page, () => page.locator(".change li button").click());
+  assert.equal(await page.locator(".change li").count(), 0);
+  await page.getByLabel("Another text").fill(SENTENCE.text);
+  await answered(page, () => page.getByRole("button", { name: "Put it here" }).click());
+  assert.match(await page.locator("#effect").innerText(), /^No effect/);
 });
 
 inEveryView("a word is edited, and the old answer stays beside the new one", async (page) => {

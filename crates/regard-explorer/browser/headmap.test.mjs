@@ -13,11 +13,18 @@ inEveryView("every head of every layer has its place on the map, and a sentence"
   const found = await (await fetch(`${ADDRESS}/api/runs/${run.id}/ablation/validation`)).json();
   assert.equal(await page.locator(".worth").count(), new Set(found.heads.map(({ site }) => site)).size);
   assert.equal(await page.locator(".worth td").count(), found.heads.length + found.layers.length);
-  // What is written in a cell is what the server says.
-  const shown = await page.locator('figure[data-site="encoder"] .worth td').first().innerText();
-  assert.equal(Number(shown.replace("−", "-")) < 0, found.heads.find(({ site }) => site === "encoder").mean < 0);
+  // What is written in a cell is what the server says, by mean and by zero.
+  const shown = async () => {
+    const text = await page.locator('figure[data-site="encoder"] .worth td').first().innerText();
+    return Number(text.replace("−", "-"));
+  };
+  const head = found.heads.find(({ site }) => site === "encoder");
+  const near = (a, b) => Math.abs(a - b) <= 0.006 * Math.max(0.1, Math.abs(b));
+  assert.ok(near(await shown(), head.mean), `${await shown()} beside ${head.mean}`);
   await page.getByRole("radio", { name: "zero" }).click();
   assert.equal(await page.getByRole("radio", { name: "zero" }).getAttribute("aria-checked"), "true");
+  assert.ok(near(await shown(), head.zero), `${await shown()} beside ${head.zero}`);
+  assert.ok(found.heads.some(({ mean, zero }) => mean !== zero), "the two are not the same");
   await page.getByRole("radio", { name: "its mean" }).click();
   const look = page.getByRole("button", { name: "Look at what each head looks at" });
   await look.or(page.locator(".profile")).first().waitFor();

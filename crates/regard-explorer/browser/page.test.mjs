@@ -7,7 +7,9 @@ import { test } from "node:test";
 import { CHINESE } from "../page/chinese.js";
 import { inkOn, ramp } from "../../regard-picture/src/picture/draw.js";
 import { differenceOf } from "../page/difference.js";
+import { inWords } from "../page/refusals.js";
 import { read, written } from "../page/state.js";
+import { setLanguage } from "../page/words.js";
 import { ADDRESS, asked, once, open, runOf, state } from "./browser.mjs";
 
 const PAGE = new URL("../page/", import.meta.url);
@@ -22,10 +24,87 @@ test("every word of the page is there in Chinese", async () => {
   const lacking = [];
   for (const name of (await files()).filter((one) => one.endsWith(".js") && one !== "chinese.js")) {
     const text = await fs.readFile(new URL(name, PAGE), "utf8");
-    for (const [, words] of text.matchAll(/(?<![\w.$])t\("((?:[^"\\]|\\.)*)"/g))
+    for (const [, words] of text.matchAll(/(?<![\w.$])(?:t|phrase)\(\s*"((?:[^"\\]|\\.)*)"/g))
       if (!(words in CHINESE)) lacking.push(`${name}: ${words}`);
+    // Words that are chosen by name, and said later: a table's values are all words where its name is one of these.
+    for (const [, table, body] of text.matchAll(
+      /const (QUESTIONS|LOOKS|SITES|NAMES|SENTENCES|OF_SITE|WHAT|PARTS) = \{([\s\S]*?)\n?\};/g,
+    )) {
+      const all = [...body.matchAll(/(?:^|[\s,{])(?:[\w-]+|"[^"]+"): "((?:[^"\\]|\\.)*)"/g)].map(([, words]) => words);
+      assert.ok(all.length > 0, `${name}: ${table}`);
+      lacking.push(...all.filter((words) => !(words in CHINESE)).map((words) => `${name}, ${table}: ${words}`));
+    }
   }
   assert.deepEqual(lacking, []);
+});
+
+/** The texts of a Rust source outside of its tests; what runs over several lines joined. */
+const texts = (source) =>
+  [...source.matchAll(/"((?:[^"\\]|\\[\s\S])*)"/g)].map(([, text]) =>
+    text.replace(/\\\n\s*/g, "").replace(/\\"/g, '"'),
+  );
+
+/** What stands in the parentheses that open at a place; those within a text are none. */
+function inside(source, from) {
+  let depth = 0;
+  for (const { 0: found, index } of source.slice(from).matchAll(/"(?:[^"\\]|\\[\s\S])*"|[()]/g)) {
+    if (found === "(") depth++;
+    if (found === ")") depth--;
+    if (!depth) return source.slice(from, from + index + 1);
+  }
+  return "";
+}
+
+test("every refusal that the server can say is there in Chinese", async () => {
+  const folder = new URL("../src/", import.meta.url);
+  const lacking = [];
+  let found = 0;
+  setLanguage("zh");
+  // What only other programs ask has no page.
+  for (const name of (await fs.readdir(folder)).filter((one) => /\.rs$/.test(one) && !/^(predict|form)\.rs$/.test(one))) {
+    const source = (await fs.readFile(new URL(name, folder), "utf8")).split("#[cfg(test)]")[0];
+    for (const call of source.matchAll(/(?:Refusal|Self)::(?:bad|not_found|too_large|new)(?=\()/g)) {
+      const own = inside(source, call.index + call[0].length);
+      let said = texts(own);
+      // The sentence was made before.
+      if (!said.length && /\bwhat\b/.test(own))
+        said = texts(source.slice(source.lastIndexOf("let what =", call.index), call.index));
+      for (const sentence of said.filter((one) => / /.test(one))) {
+        found++;
+        const filled = sentence.replace(/\{\{/g, "(").replace(/\}\}/g, ")").replace(/\{[^}]*\}/g, "7");
+        if (!/\p{Script=Han}/u.test(inWords(filled))) lacking.push(`${name}: ${filled}`);
+      }
+    }
+  }
+  setLanguage("en");
+  assert.ok(found > 30, `${found} refusals`);
+  assert.deepEqual(lacking, []);
+});
+
+test("what a task is, is said in Chinese", async () => {
+  let tasks = 0;
+  const folder = new URL("../../regard-tasks/src/tasks/", import.meta.url);
+  for (const name of await fs.readdir(folder)) {
+    const source = await fs.readFile(new URL(`${name}/mod.rs`, folder), "utf8").catch(() => "");
+    const about = /fn about\(&self\) -> &'static str \{\s*"([^"]*)"/.exec(source)?.[1];
+    if (!about) continue;
+    tasks++;
+    assert.ok(about in CHINESE, about);
+  }
+  assert.ok(tasks >= 11, `${tasks} tasks`);
+});
+
+once("durations and numbers have the units of the language", async (page) => {
+  const run = await runOf("label");
+  const told = async (lang) => {
+    await open(page, { run: run.id, lang });
+    return page.evaluate(async () => {
+      const { count, duration } = await import("/head.js");
+      return [duration(3), duration(600), duration(7200), count(12345), count(2e6)];
+    });
+  };
+  assert.deepEqual(await told("zh"), ["3.0 秒", "10 分钟", "2.0 小时", "1.2 万", "200.0 万"]);
+  assert.deepEqual(await told("en"), ["3.0 s", "10 min", "2.0 h", "12 k", "2.0 M"]);
 });
 
 test("what the program calls things is there in Chinese", async () => {
@@ -131,6 +210,26 @@ once("a link that someone garbled opens all the same", async (page) => {
   await page.locator(".answer .words").waitFor();
 });
 
+test("what in a link has another shape than it should is left out", () => {
+  const of = (key, value) => read(`#${new URLSearchParams({ [key]: JSON.stringify(value) })}`)[key];
+  const head = { site: "encoder", layer: 0, head: 1 };
+  for (const heads of [5, "x", [5], [null], [{ ...head, layer: "one" }], [{ layer: 0, head: 0 }]])
+    assert.deepEqual(of("changes", { heads }), {}, JSON.stringify(heads));
+  assert.deepEqual(of("changes", { heads: [head], temperature: "hot", window: -1 }), { heads: [head] });
+  assert.deepEqual(of("changes", { cells: [{ ...head, row: null, column: 2, bias: "much" }] }), {});
+  assert.deepEqual(of("changes", { patches: [{ ...head, what: "output", from: { kind: "text" } }] }), {});
+  for (const input of [5, [1], { kind: "point", at: 5 }, { kind: "text" }, { kind: "node", node: "a" }, { kind: "toString" }])
+    assert.equal(of("input", input), null, JSON.stringify(input));
+  assert.deepEqual(of("input", { kind: "point", at: [0.5] }), { kind: "point", at: [0.5] });
+  assert.deepEqual(of("errors", { label: 5, text: "a" }), { text: "a" });
+});
+
+once("a link whose changes and point have another shape opens all the same", async (page) => {
+  const run = await runOf("regress");
+  await open(page, { run: run.id, input: { kind: "point", at: 5 }, changes: { heads: 5 } });
+  await page.locator(".stage svg").first().waitFor();
+});
+
 test("a view that is written as a link is read as the same view", () => {
   const view = {
     runs: ["translate", "translate-2"],
@@ -140,6 +239,7 @@ test("a view that is written as a link is read as the same view", () => {
     changes: {
       temperature: 0.5,
       cells: [{ site: "cross", layer: null, head: null, row: null, column: 5, bias: null }],
+      patches: [{ site: "cross", layer: 0, head: 0, what: "output", from: { kind: "text", text: "a" } }],
     },
     scene: 1,
     map: "rollout",

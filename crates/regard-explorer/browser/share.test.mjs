@@ -37,6 +37,9 @@ inEveryView("a picture is saved as SVG, PNG and a page that stands alone", async
     ["Save the picture as SVG", /^<svg|^<\?xml/],
     ["Save the picture as PNG", /^.PNG/],
     ["Save a page that stands alone (HTML)", /^<!DOCTYPE html>/],
+    ["Save Play as an animation (GIF)", /^GIF89a/],
+    ["Save the weights as a table (CSV)", /^map,row,column/],
+    ["Save the weights for numpy (NPZ)", /^PK/],
   ]) {
     await page.getByRole("button", { name: "↗ Share" }).click();
     const [download] = await Promise.all([
@@ -45,8 +48,25 @@ inEveryView("a picture is saved as SVG, PNG and a page that stands alone", async
     ]);
     const bytes = await fs.readFile(await download.path());
     assert.match(bytes.subarray(0, 15).toString("latin1"), begins, item);
-    assert.ok(bytes.length > 1000);
+    assert.ok(bytes.length > 200);
   }
+});
+
+once("a head that is chosen is saved alone", async (page) => {
+  const run = await runOf("label");
+  const lines = async (view) => {
+    await page.goto("about:blank");
+    await open(page, { run: run.id, input: SENTENCE, ...view });
+    await page.getByRole("button", { name: "↗ Share" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("menuitem", { name: "Save the weights as a table (CSV)" }).click(),
+    ]);
+    const text = await fs.readFile(await download.path(), "utf8");
+    return [...new Set(text.trim().split("\n").slice(1).map((line) => line.split('"')[1]))];
+  };
+  assert.deepEqual(await lines({ map: "1" }), ["layer 1, head 2"]);
+  assert.ok((await lines({ map: "mean" })).length > 1);
 });
 
 once("the page that stands alone draws the same weights", async (page) => {

@@ -125,11 +125,13 @@ async function judged(run, right) {
 }
 
 inEveryView("a right answer has a green mark, a wrong one a red one and what was expected", async (page) => {
+  const tried = { true: 0, false: 0 };
   for (const task of ["translate", "classify", "label", "caption"]) {
     const run = await runOf(task);
     for (const right of [true, false]) {
       const example = await judged(run.id, right);
       if (!example) continue;
+      tried[String(right)]++;
       await open(page, { run: run.id, input: { kind: "example", part: "validation", index: example.index } });
       const mark = page.locator(".answer .verdict");
       assert.match(await mark.innerText(), right ? /^✓ right$/ : /^✗ wrong$/, `${task} ${example.index}`);
@@ -146,6 +148,7 @@ inEveryView("a right answer has a green mark, a wrong one a red one and what was
       assert.equal(await page.locator(".answer ins").count(), 0, "nothing that is not right is green");
     }
   }
+  assert.ok(tried.true >= 2 && tried.false >= 2, `examples of both kinds were tried: ${JSON.stringify(tried)}`);
 });
 
 once("compare and training mark wrong words as the answer does", async (page) => {
@@ -188,6 +191,9 @@ once("what is longer than the model reads says how much was read", async (page) 
     await page.locator("#unread").innerText(),
     new RegExp(`^Only ${read.count} of ${read.of} words were read`),
   );
+  // What was not read is seen, gray: the end of the text and nothing of its beginning.
+  const rest = await page.locator("#unread-words").innerText();
+  assert.ok(input.text.endsWith(rest) && rest.split(/\s+/).length === read.of - read.count, rest.slice(0, 200));
 });
 
 once("an input that is refused dims the answer to the one before", async (page) => {

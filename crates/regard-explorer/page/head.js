@@ -12,14 +12,17 @@ import { scoresOf } from "./chart.js";
 
 /** A number of parameters, or of anything, short. @param {number} n */
 export const count = (n) =>
-  n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${Math.round(n / 1e3)} k` : String(n);
+  // Chinese counts by ten thousands.
+  spoken() === "zh"
+    ? n >= 1e8 ? `${(n / 1e8).toFixed(1)} 亿` : n >= 1e4 ? `${(n / 1e4).toFixed(1)} 万` : String(n)
+    : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${Math.round(n / 1e3)} k` : String(n);
 
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
-  if (seconds < 90) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 90) return t("{n} s", { n: seconds < 10 ? seconds.toFixed(1) : Math.round(seconds) });
   const minutes = Math.round(seconds / 60);
-  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+  return minutes < 90 ? t("{n} min", { n: minutes }) : t("{n} h", { n: (minutes / 60).toFixed(1) });
 }
 
 /** The score that decides, of the epoch that was kept. @param {any} one @returns {[string, number] | null} */
@@ -50,7 +53,7 @@ export function drawHead(top) {
         class: view.tab === "runs" ? "main" : "",
       }),
     session.runs.length > 0 && view.tab !== "runs" && choose,
-    make("span", { class: "facts grow", title: one?.about }, facts && view.tab !== "runs" ? facts.join(" · ") : ""),
+    make("span", { class: "facts grow", title: one?.about && t(one.about) }, facts && view.tab !== "runs" ? facts.join(" · ") : ""),
     make(
       "div",
       { class: "row" },

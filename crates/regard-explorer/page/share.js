@@ -44,6 +44,8 @@ async function saveAs(as) {
       input: view.input,
       changes: isChanged(view.changes) ? view.changes : null,
       scene: view.scene,
+      // One head that is chosen is saved alone.
+      map: /^\d+$/.test(view.map) ? Number(view.map) : null,
       as,
     });
     download(blob, name);
@@ -61,6 +63,13 @@ export function shareChoices() {
       [t("Save the picture as SVG"), () => saveAs("svg")],
       [t("Save the picture as PNG"), () => saveAs("png")],
       [t("Save a page that stands alone (HTML)"), () => saveAs("html")],
+    );
+    const { scene } = session.answer.scenes[view.scene] || session.answer.scenes[0];
+    if (scene.kind === "maps" || scene.kind === "image")
+      choices.push([t("Save Play as an animation (GIF)"), () => saveAs("gif")]);
+    choices.push(
+      [t("Save the weights as a table (CSV)"), () => saveAs("csv")],
+      [t("Save the weights for numpy (NPZ)"), () => saveAs("npz")],
     );
   }
   return /** @type {any} */ (choices);

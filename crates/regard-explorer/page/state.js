@@ -5,7 +5,9 @@
  *   base64?: string, node?: number, at?: number[]}} Input
  * @typedef {{site: string, layer: number | null, head: number | null}} Head
  * @typedef {Head & {row: number | null, column: number | null, bias: number | null}} Cell
- * @typedef {{normalizer?: string, temperature?: number, window?: number, heads?: Head[], cells?: Cell[]}} Changes
+ * @typedef {{site: string, layer: number, head: number, what: string, from: Input}} Patch a head as it is for another input
+ * @typedef {{normalizer?: string, temperature?: number, window?: number, heads?: Head[], cells?: Cell[],
+ *   patches?: Patch[]}} Changes
  * @typedef {{runs: string[], tab: string, input: Input | null, from: Input | null, changes: Changes,
  *   scene: number, map: string, look: string, lang: string, theme: string, epoch: number | null,
  *   errors: Record<string, string>}} View
@@ -46,6 +48,47 @@ function parsed(text) {
   }
 }
 
+const isPlace = (value) => Number.isInteger(value) && value >= 0;
+const isAny = (value) => value === null || isPlace(value);
+const isRecord = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
+
+/** What each kind of input must have. @type {Record<string, (input: any) => boolean>} */
+const INPUTS = {
+  text: ({ text }) => typeof text === "string",
+  example: ({ part, index }) => typeof part === "string" && isPlace(index),
+  node: ({ node }) => isPlace(node),
+  point: ({ at }) => Array.isArray(at) && at.every((value) => value === null || typeof value === "number"),
+};
+
+/** An input out of a link; null where it is none. @param {any} value @returns {Input | null} */
+const inputOf = (value) => (isRecord(value) && Object.hasOwn(INPUTS, value.kind) && INPUTS[value.kind](value) ? value : null);
+
+const isHead = (one) => isRecord(one) && typeof one.site === "string" && isAny(one.layer) && isAny(one.head);
+const isCell = (one) =>
+  isHead(one) && isAny(one.row) && isAny(one.column) && (one.bias === null || Number.isFinite(one.bias));
+const isPatch = (one) =>
+  isHead(one) && ["attention", "output"].includes(one.what) && inputOf(one.from) !== null;
+
+/** What each change must be. @type {Record<string, (value: any) => boolean>} */
+const CHANGES = {
+  normalizer: (value) => typeof value === "string",
+  temperature: (value) => Number.isFinite(value) && value > 0,
+  window: isPlace,
+  heads: (value) => Array.isArray(value) && value.every(isHead),
+  cells: (value) => Array.isArray(value) && value.every(isCell),
+  patches: (value) => Array.isArray(value) && value.every(isPatch),
+};
+
+/** The changes of a link that can be meant. @param {any} value @returns {Changes} */
+const changesOf = (value) =>
+  isRecord(value)
+    ? Object.fromEntries(Object.entries(value).filter(([key, one]) => Object.hasOwn(CHANGES, key) && CHANGES[key](one)))
+    : {};
+
+/** What is filtered among the errors: words alone. @param {any} value @returns {Record<string, string>} */
+const errorsOf = (value) =>
+  isRecord(value) ? Object.fromEntries(Object.entries(value).filter(([, one]) => typeof one === "string")) : {};
+
 /** @param {string} hash @returns {View} */
 export function read(hash) {
   const from = new URLSearchParams(hash.replace(/^#/, ""));
@@ -53,16 +96,16 @@ export function read(hash) {
   return {
     runs: from.getAll("run"),
     tab: ["runs", "ask", "compare", "training", "errors", "heads"].includes(text("tab")) ? text("tab") : "",
-    input: parsed(from.get("input")),
-    from: parsed(from.get("from")),
-    changes: parsed(from.get("changes")) || {},
+    input: inputOf(parsed(from.get("input"))),
+    from: inputOf(parsed(from.get("from"))),
+    changes: changesOf(parsed(from.get("changes"))),
     scene: Math.max(0, Number.parseInt(text("scene"), 10) || 0),
     map: text("map"),
     look: text("look"),
     lang: text("lang"),
     theme: text("theme"),
     epoch: from.has("epoch") ? Number(text("epoch")) || null : null,
-    errors: parsed(from.get("errors")) || {},
+    errors: errorsOf(parsed(from.get("errors"))),
   };
 }
 
@@ -91,7 +134,8 @@ export const isChanged = (changes) =>
     changes.temperature ||
     changes.window !== undefined ||
     changes.heads?.length ||
-    changes.cells?.length,
+    changes.cells?.length ||
+    changes.patches?.length,
   );
 
 let resting = /** @type {any} */ (null);

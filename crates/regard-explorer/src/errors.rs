@@ -1,25 +1,23 @@
 //! The examples of a part, by what went wrong: sorted by loss, filtered by label, length and text.
 
+use crate::background::{Background, waiting};
 use crate::input::part;
 use crate::refusal::Refusal;
 use crate::runs::OneRun;
-use crate::worker::{Progress, caught, watched};
+use crate::worker::{Progress, caught};
 use regard_tasks::metric::Judged;
 use regard_tasks::task::Part;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most examples of one answer.
 const MOST: usize = 500;
 
 /// What is known of the parts that were asked for.
-#[derive(Default)]
 pub(crate) struct Judgements {
     known: Arc<Mutex<HashMap<Key, State>>>,
-    /// Ends what is computed when the server goes.
-    ended: Arc<AtomicBool>,
+    background: Arc<Background>,
 }
 
 /// A run, its checkpoint and a part.
@@ -30,12 +28,6 @@ enum State {
     Running(Arc<Mutex<Progress>>),
     Done(Arc<Vec<Judged>>),
     Failed(Refusal),
-}
-
-impl Drop for Judgements {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
 }
 
 /// What of a part is wanted.
@@ -131,6 +123,11 @@ impl Query {
 }
 
 impl Judgements {
+    /// Nothing yet; what is asked for is computed there.
+    pub(crate) fn of(background: Arc<Background>) -> Self {
+        Self { known: Arc::default(), background }
+    }
+
     /// What a query asks of a part, or how far its computation has come.
     pub(crate) fn answer(
         &self,
@@ -172,24 +169,20 @@ impl Judgements {
         }
         // An older checkpoint's are asked for no more.
         known.retain(|(id, generation, _), _| *id != run.id || *generation == loaded.generation);
-        let progress =
-            Arc::new(Mutex::new(Progress { phase: "reading".into(), ..Progress::default() }));
-        let running = State::Running(progress.clone());
-        known.insert(key.clone(), running.clone());
-        drop(known);
-        let (all, ended) = (self.known.clone(), self.ended.clone());
-        let work = move || {
-            let stop = Arc::new(move || ended.load(Ordering::Relaxed));
-            let judge = || caught(|| Ok(loaded.model.judge(part)?));
-            let state = match watched(stop, Some(progress), judge) {
+        let progress = waiting();
+        let (all, of) = (self.known.clone(), key.clone());
+        let judge = move || caught(|| Ok(loaded.model.judge(part)?));
+        let done = move |judged: Result<Vec<Judged>, Refusal>| {
+            let state = match judged {
                 Ok(judged) => State::Done(Arc::new(judged)),
                 Err(refusal) => State::Failed(refusal),
             };
-            all.lock().unwrap_or_else(PoisonError::into_inner).insert(key, state);
+            all.lock().unwrap_or_else(PoisonError::into_inner).insert(of, state);
         };
-        // It takes long, and questions are answered meanwhile.
-        let thread = std::thread::Builder::new().name("judge".into()).spawn(work);
-        thread.map_err(|error| Refusal::from(regard_tasks::Error::invalid(error.to_string())))?;
+        // It takes long, and questions are answered meanwhile. What is done waits for the lock.
+        self.background.begin(progress.clone(), judge, done)?;
+        let running = State::Running(progress);
+        known.insert(key, running.clone());
         Ok(running)
     }
 }

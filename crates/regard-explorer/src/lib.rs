@@ -11,9 +11,11 @@
 //! | `worker.rs` | the thread that computes; what was overtaken is not computed |
 //! | `ask.rs`, `changes.rs`, `answer.rs` | an input, what is changed, and what comes of it |
 //! | `matters.rs` | what the answer depends on: every head off, every word forbidden |
+//! | `background.rs`, `studies.rs` | the thread for whole parts, and what is found of them |
 //! | `cache.rs` | what was answered before |
 //! | `errors.rs` | the examples of a part by what went wrong |
 //! | `events.rs` | a training while it runs |
+//! | `save.rs`, `numbers.rs` | a view as a file: a picture, an animation, its weights |
 //! | `predict.rs`, `openapi.json` | the prediction alone |
 //!
 //! ```no_run
@@ -26,6 +28,7 @@
 
 mod answer;
 mod ask;
+mod background;
 mod body;
 mod cache;
 mod changes;
@@ -39,6 +42,7 @@ mod input;
 mod limits;
 mod matters;
 mod measures;
+mod numbers;
 mod page;
 mod predict;
 mod refusal;

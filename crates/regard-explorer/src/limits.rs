@@ -40,6 +40,9 @@ pub struct Limits {
     /// How long nothing of an answer may be taken.
     #[serde(skip)]
     pub departure: Duration,
+    /// How long the answer to one question may be computed.
+    #[serde(skip)]
+    pub compute: Duration,
 }
 
 impl Default for Limits {
@@ -57,6 +60,7 @@ impl Default for Limits {
             models: 8,
             arrival: Duration::from_secs(20),
             departure: Duration::from_secs(20),
+            compute: Duration::from_secs(120),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! What matters for an answer: every head switched off in turn, and every word forbidden in turn, with
-//! how far the prediction moves.
+//! What matters for an answer: every head and every layer taken away in turn, and every word forbidden
+//! in turn, with how far the prediction moves.
 
 use crate::answer::predict;
 use crate::ask::{Found, Ready};
 use crate::body::Held;
 use crate::refusal::Refusal;
 use crate::routes::Explorer;
-use regard::attention::{CellChange, HeadRef, Intervention, Site};
-use regard_picture::scene::{Map, Scene};
+use regard::attention::{CellChange, HeadPatch, HeadRef, Intervention, Recorded, Site, recorded};
+use regard::prelude::DType;
+use regard_picture::scene::{Map, Place, Scene};
 use regard_tasks::task::Prediction;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,14 +21,30 @@ struct Part {
     /// What is told of it beside its effect.
     told: Value,
     changes: Intervention,
+    /// The same of a head whose output is its mean over this input, where that is known.
+    mean: Option<Intervention>,
+}
+
+impl Part {
+    fn new(told: Value, changes: Intervention) -> Self {
+        Self { told, changes, mean: None }
+    }
+}
+
+/// What is tried of a kind, and how many there are.
+#[derive(Default)]
+struct Parts {
+    tried: Vec<Part>,
+    all: usize,
 }
 
 /// An input, what is predicted, and what can be taken away.
 struct Plan {
     ready: Ready,
     before: Prediction,
-    heads: Vec<Part>,
-    words: Vec<Part>,
+    heads: Parts,
+    layers: Parts,
+    words: Parts,
     /// The room of the request, as long as its input is held.
     _held: Held,
 }
@@ -46,8 +63,18 @@ impl Explorer {
             return Ok(known);
         }
         let heads = self.effects(&plan, |plan| &plan.heads).await?;
+        let layers = self.effects(&plan, |plan| &plan.layers).await?;
         let words = self.effects(&plan, |plan| &plan.words).await?;
-        let value = json!({ "output": plan.before.output, "heads": heads, "words": words });
+        // What was not tried is said: each of them is computed.
+        let all =
+            json!({ "heads": plan.heads.all, "layers": plan.layers.all, "words": plan.words.all });
+        let value = json!({
+            "output": plan.before.output,
+            "heads": heads,
+            "layers": layers,
+            "words": words,
+            "all": all,
+        });
         let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
         self.cache.put(key, bytes.clone());
         Ok(bytes)
@@ -57,18 +84,21 @@ impl Explorer {
     async fn effects(
         self: &Arc<Self>,
         plan: &Arc<Plan>,
-        of: fn(&Plan) -> &Vec<Part>,
+        of: fn(&Plan) -> &Parts,
     ) -> Result<Vec<Value>, Refusal> {
         let mut all: Vec<(f64, Value)> = Vec::new();
-        for at in 0..of(plan).len() {
+        for at in 0..of(plan).tried.len() {
             let plan = plan.clone();
             let without = move || {
-                let (part, ready) = (&of(&plan)[at], &plan.ready);
+                let (part, ready) = (&of(&plan).tried[at], &plan.ready);
                 let (model, input) = (&*ready.loaded.model, &ready.input);
                 let after = part.changes.during(|| predict(model, input))?;
+                let by_mean = part.mean.as_ref().map(|mean| mean.during(|| predict(model, input)));
+                let by_mean = by_mean.transpose()?;
                 let moved = effect(&plan.before, &after);
                 let mut told = part.told.clone();
                 told["effect"] = json!(moved);
+                told["mean"] = json!(by_mean.map(|after| effect(&plan.before, &after)));
                 told["output"] = match after.output == plan.before.output {
                     true => Value::Null,
                     false => json!(after.output),
@@ -84,63 +114,147 @@ impl Explorer {
 
 fn plan(ready: Ready, held: Held) -> Result<Plan, Refusal> {
     let (model, input) = (&*ready.loaded.model, &ready.input);
-    let both = || -> Result<_, Refusal> { Ok((predict(model, input)?, model.show(input)?)) };
-    let (before, scenes) = ready.changes.during(both)?;
-    let heads = heads(&scenes, &ready.changes);
-    let words = scenes.first().map(|(_, scene)| words(scene, &ready.changes)).unwrap_or_default();
-    Ok(Plan { ready, before, heads, words, _held: held })
+    let both =
+        || -> Result<_, Refusal> { Ok((predict(model, input)?, recorded(|| model.show(input)))) };
+    let (before, (scenes, calls)) = ready.changes.during(both)?;
+    let scenes: Vec<Scene> = scenes?.into_iter().map(|(_, scene)| scene).collect();
+    let found = heads(&scenes, &ready.changes);
+    let layers = limited(layers(&found, &ready.changes));
+    let part = |one: HeadRef| head_part(one, &calls, &ready.changes);
+    let heads = limited(found.into_iter().map(part).collect());
+    let words = limited(words(&scenes, &ready.changes));
+    Ok(Plan { ready, before, heads, layers, words, _held: held })
 }
 
-/// Every head of every scene, once.
-fn heads(scenes: &[(String, Scene)], changes: &Intervention) -> Vec<Part> {
+/// The first of them: each is computed.
+fn limited(mut tried: Vec<Part>) -> Parts {
+    let all = tried.len();
+    tried.truncate(MOST);
+    Parts { tried, all }
+}
+
+/// Every head of every scene, once; of what stands over hops, every hop.
+fn heads(scenes: &[Scene], changes: &Intervention) -> Vec<HeadRef> {
     let mut found: Vec<HeadRef> = Vec::new();
-    for place in scenes.iter().flat_map(|(_, scene)| scene.maps()).filter_map(|map| map.place) {
-        let one = HeadRef { site: place.site, layer: Some(place.layer), head: place.head };
-        let off = changes.heads.contains(&one);
-        if place.head.is_some() && !off && !found.contains(&one) && found.len() < MOST {
+    for scene in scenes {
+        for place in scene.maps().iter().filter_map(|map| map.place) {
+            let layers = match scene {
+                Scene::Maps(maps) if place.columns_are_layers => maps.columns.len(),
+                _ => 1,
+            };
+            let head = place.head.or((place.site == Site::Hops).then_some(0));
+            for layer in (place.layer..place.layer + layers).filter(|_| head.is_some()) {
+                let one = HeadRef { site: place.site, layer: Some(layer), head };
+                if !changes.heads.contains(&one) && !found.contains(&one) {
+                    found.push(one);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn told(one: HeadRef) -> Value {
+    json!({ "site": one.site, "layer": one.layer, "head": one.head })
+}
+
+/// A head that is switched off, and the same with its mean output where that is known.
+fn head_part(one: HeadRef, calls: &[Recorded], changes: &Intervention) -> Part {
+    let mut off = changes.clone();
+    off.heads.push(one);
+    let mean = mean(one, calls).map(|patch| {
+        let mut changes = changes.clone();
+        changes.patches.push(patch);
+        changes
+    });
+    Part { mean, ..Part::new(told(one), off) }
+}
+
+/// A head whose output is its mean over the places of this input.
+fn mean(one: HeadRef, calls: &[Recorded]) -> Option<HeadPatch> {
+    let (layer, head) = (one.layer?, one.head?);
+    let (mut sums, mut rows) = (Vec::new(), 0);
+    for call in calls.iter().filter(|call| (call.site, call.layer) == (one.site, layer)) {
+        let width = *call.out.shape().get(3)?;
+        let own = call.out.narrow(1, head, 1).ok()?.contiguous().ok()?.to_dtype(DType::F32).ok()?;
+        sums.resize(width, 0.0);
+        for row in own.to_vec::<f32>().ok()?.chunks(width.max(1)) {
+            rows += 1;
+            sums.iter_mut().zip(row).for_each(|(sum, &x): (&mut f64, _)| *sum += f64::from(x));
+        }
+    }
+    let mean = sums.iter().map(|sum| (sum / f64::from(rows)) as f32).collect();
+    (rows > 1).then(|| HeadPatch::constant(one.site, layer, head, mean))
+}
+
+/// Every layer that has several heads.
+fn layers(heads: &[HeadRef], changes: &Intervention) -> Vec<Part> {
+    let mut found: Vec<HeadRef> = Vec::new();
+    for &HeadRef { site, layer, .. } in heads {
+        let one = HeadRef { site, layer, head: None };
+        let count = heads.iter().filter(|head| (head.site, head.layer) == (site, layer)).count();
+        if count > 1 && !found.contains(&one) {
             found.push(one);
         }
     }
     let part = |one: HeadRef| {
-        let told = json!({ "site": one.site, "layer": one.layer, "head": one.head });
         let mut changes = changes.clone();
         changes.heads.push(one);
-        Part { told, changes }
+        Part::new(told(one), changes)
     };
     found.into_iter().map(part).collect()
 }
 
-/// Everything that is read in a scene: words, sentences, patches. None where that is too much, or
-/// has no place of its own.
-fn words(scene: &Scene, changes: &Intervention) -> Vec<Part> {
-    let Some(place) = scene.maps().first().and_then(|map: &Map| map.place) else {
-        return Vec::new();
+/// Everything that is read in any scene: words, sentences, patches, moments, data, neighbors.
+fn words(scenes: &[Scene], changes: &Intervention) -> Vec<Part> {
+    let mut known: Vec<(Site, usize)> = Vec::new();
+    let mut parts = Vec::new();
+    for scene in scenes {
+        let Some(place) = scene.maps().first().and_then(|map: &Map| map.place) else { continue };
+        for (name, column) in named(scene, place) {
+            if known.contains(&(place.site, column)) {
+                continue;
+            }
+            known.push((place.site, column));
+            let mut changes = changes.clone();
+            let (layer, head, row, bias) = (None, None, None, None);
+            changes.cells.push(CellChange { site: place.site, layer, head, row, column, bias });
+            let told = json!({ "name": name, "site": place.site, "column": column });
+            parts.push(Part::new(told, changes));
+        }
+    }
+    parts
+}
+
+/// What is read in a scene, by its name and its place in the model. What was written before is not
+/// read: it is the model's own.
+fn named(scene: &Scene, place: Place) -> Vec<(String, usize)> {
+    let in_order = |names: &[String]| {
+        let one = |(at, name): (usize, &String)| (name.clone(), place.column + at);
+        names.iter().enumerate().map(one).collect()
     };
-    let named: Vec<(String, usize)> = match scene {
+    match scene {
         Scene::Maps(maps) if place.columns_are_layers => {
             let rows = maps.rows.iter().skip(place.row).enumerate();
             rows.map(|(at, name)| (name.clone(), at)).collect()
         }
-        Scene::Maps(maps) if place.site != Site::Decoder => {
-            let columns = maps.columns.iter().enumerate();
-            columns.map(|(at, name)| (name.clone(), place.column + at)).collect()
-        }
+        Scene::Maps(maps) if place.site != Site::Decoder => in_order(&maps.columns),
+        Scene::Sound(sound) if place.site != Site::Decoder => in_order(&sound.weights.columns),
         Scene::Image(image) => {
             let name = |at: usize| format!("{},{}", at / image.columns + 1, at % image.columns + 1);
             (0..image.rows * image.columns).map(|at| (name(at), place.column + at)).collect()
         }
-        Scene::Maps(_) | Scene::Sound(_) | Scene::Curve(_) | Scene::Graph(_) => Vec::new(),
-    };
-    if named.len() > MOST {
-        return Vec::new();
+        Scene::Curve(curve) => {
+            let one = |(at, x): (usize, &f32)| (format!("x = {x:.2}"), place.column + at);
+            curve.x.iter().enumerate().map(one).collect()
+        }
+        Scene::Graph(graph) => {
+            let read = |node: usize| graph.edges.iter().any(|&(_, to)| to == node);
+            let all = graph.nodes.iter().enumerate().filter(|(node, _)| read(*node));
+            all.filter_map(|(_, name)| Some((name.clone(), name.parse().ok()?))).collect()
+        }
+        Scene::Maps(_) | Scene::Sound(_) => Vec::new(),
     }
-    let part = |(name, column): (String, usize)| {
-        let mut changes = changes.clone();
-        let (layer, head, row, bias) = (None, None, None, None);
-        changes.cells.push(CellChange { site: place.site, layer, head, row, column, bias });
-        Part { told: json!({ "name": name, "site": place.site, "column": column }), changes }
-    };
-    named.into_iter().map(part).collect()
 }
 
 /// How far a prediction moves, from 0 (not at all) to 1: of probabilities half the sum of what they

@@ -154,9 +154,14 @@ impl Explorer {
         let found = question.find(&self.runs, self.limits)?;
         let work = move || {
             let _held = held;
-            found.ready()?.save(scene, map, form)
+            found.ready()?.drawable(scene, map)
         };
-        Ok(self.worker.run(None, work).await?.response())
+        let drawable = self.worker.run(None, work).await?;
+        // Not where the model is asked: others would wait for the drawing.
+        let drawn = tokio::task::spawn_blocking(move || drawable.saved(form)).await;
+        let broken = "this question broke something in the program; others are still answered";
+        let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, broken);
+        Ok(drawn.map_err(broken)??.response())
     }
 
     /// The examples of a part by what went wrong, or how far they are; begins their computation.

@@ -1,5 +1,6 @@
 //! An address, and what answers there.
 
+use crate::background::Background;
 use crate::body::Room;
 use crate::cache::Cache;
 use crate::connections::answer_all;
@@ -68,14 +69,16 @@ impl Server {
     /// The explorer for some runs. Refuses a folder that holds no run, and an address that cannot be
     /// listened at.
     pub fn explore(setup: &Setup) -> Result<Self> {
+        let failed = |error: std::io::Error| Error::invalid(error.to_string());
+        let background = Arc::new(Background::start().map_err(failed)?);
         let explorer = Explorer {
             runs: Runs::open(&setup.runs, setup.limits.models, setup.device)?,
             room: Room::new(setup.limits.waiting),
             started: Instant::now(),
-            worker: worker()?,
+            worker: worker(&setup.limits)?,
             cache: Cache::new(CACHED),
-            judgements: Judgements::default(),
-            studies: Studies::default(),
+            judgements: Judgements::of(background.clone()),
+            studies: Studies::of(background),
             limits: setup.limits,
             listeners: Arc::default(),
             page: setup.page.clone(),
@@ -98,7 +101,7 @@ impl Server {
         let predictor = Predictor {
             health: predict::health(run, &loaded)?,
             run: run.clone(),
-            worker: worker()?,
+            worker: worker(&setup.limits)?,
             limits: setup.limits,
             room: Room::new(setup.limits.waiting),
         };
@@ -171,8 +174,8 @@ impl Drop for Server {
     }
 }
 
-fn worker() -> Result<Worker> {
-    Worker::start("model").map_err(|error| Error::invalid(error.to_string()))
+fn worker(limits: &Limits) -> Result<Worker> {
+    Worker::start("model", limits.compute).map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn listen(host: &str, port: Option<u16>) -> Result<TcpListener> {

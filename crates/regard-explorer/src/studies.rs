@@ -1,17 +1,17 @@
 //! What takes minutes over a whole part: what each head is worth, and what it does. Computed beside
 //! the questions, once for a checkpoint.
 
+use crate::background::{Background, waiting};
 use crate::input::part;
 use crate::refusal::Refusal;
 use crate::runs::{Loaded, OneRun};
-use crate::worker::{Progress, caught, watched};
+use crate::worker::{Progress, caught};
 use axum::http::StatusCode;
 use regard_data::tick;
 use regard_tasks::inspect::{Ablation, Profile};
 use regard_tasks::task::Part;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What can be studied.
@@ -25,11 +25,9 @@ pub(crate) enum Study {
 type Key = (String, u64, Study, &'static str);
 
 /// What is known.
-#[derive(Default)]
 pub(crate) struct Studies {
     known: Arc<Mutex<HashMap<Key, State>>>,
-    /// Ends what is computed when the server goes.
-    ended: Arc<AtomicBool>,
+    background: Arc<Background>,
 }
 
 #[derive(Clone)]
@@ -40,17 +38,16 @@ enum State {
     Failed(Refusal),
 }
 
-impl Drop for Studies {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-}
-
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Studies {
+    /// Nothing yet; what is asked for is computed there.
+    pub(crate) fn of(background: Arc<Background>) -> Self {
+        Self { known: Arc::default(), background }
+    }
+
     /// What a study found, or how far it is; begins it.
     pub(crate) fn answer(
         &self,
@@ -74,12 +71,10 @@ impl Studies {
             known.insert(key, State::Done(kept.clone()));
             return Ok(Ok(kept));
         }
-        let progress = Progress { phase: "measuring".into(), ..Progress::default() };
-        let (progress, so_far) = (Arc::new(Mutex::new(progress)), Arc::default());
-        let running = State::Running(progress, so_far);
-        known.insert(key.clone(), running.clone());
+        // What is done waits for the lock.
+        let running = self.begin(run.clone(), loaded, key.clone(), part)?;
+        known.insert(key, running.clone());
         drop(known);
-        self.begin(run.clone(), loaded, key, part, running.clone())?;
         told(running)
     }
 
@@ -111,22 +106,19 @@ impl Studies {
         loaded: Loaded,
         key: Key,
         part: Part,
-        running: State,
-    ) -> Result<(), Refusal> {
-        let State::Running(progress, so_far) = running else { return Ok(()) };
-        let (all, ended) = (self.known.clone(), self.ended.clone());
-        let work = move || {
-            let stop = Arc::new(move || ended.load(Ordering::Relaxed));
-            let study = || caught(|| compute(&run, &loaded, key.2, part, &so_far));
-            let state = match watched(stop, Some(progress), study) {
+    ) -> Result<State, Refusal> {
+        let (progress, so_far): (_, Arc<Mutex<Value>>) = (waiting(), Arc::default());
+        let (all, study, told) = (self.known.clone(), key.2, so_far.clone());
+        let work = move || caught(|| compute(&run, &loaded, study, part, &told));
+        let done = move |found: Result<Value, Refusal>| {
+            let state = match found {
                 Ok(value) => State::Done(value),
                 Err(refusal) => State::Failed(refusal),
             };
             lock(&all).insert(key, state);
         };
-        let thread = std::thread::Builder::new().name("study".into()).spawn(work);
-        thread.map_err(|error| Refusal::from(regard_tasks::Error::invalid(error.to_string())))?;
-        Ok(())
+        self.background.begin(progress.clone(), work, done)?;
+        Ok(State::Running(progress, so_far))
     }
 }
 

@@ -17,8 +17,6 @@ use tokio::sync::oneshot;
 const WAITING: usize = 1024;
 /// Views whose newest question is remembered.
 const VIEWS: usize = 1000;
-/// How long a question may be computed.
-const LONGEST: Duration = Duration::from_secs(120);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -33,6 +31,8 @@ pub(crate) struct View {
 pub(crate) struct Worker {
     jobs: SyncSender<Job>,
     newest: Arc<Mutex<HashMap<String, u64>>>,
+    /// How long a question may be computed.
+    longest: Duration,
 }
 
 /// Whether somebody still waits; says so when it is dropped.
@@ -94,11 +94,11 @@ pub(crate) fn caught<T>(f: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Ref
 }
 
 impl Worker {
-    pub(crate) fn start(name: &str) -> std::io::Result<Self> {
+    pub(crate) fn start(name: &str, longest: Duration) -> std::io::Result<Self> {
         let (jobs, coming): (SyncSender<Job>, Receiver<Job>) = sync_channel(WAITING);
         let thread = std::thread::Builder::new().name(name.into());
         thread.spawn(move || coming.into_iter().for_each(|job| job()))?;
-        Ok(Self { jobs, newest: Arc::default() })
+        Ok(Self { jobs, newest: Arc::default(), longest })
     }
 
     /// Computes in the order of the questions. Refuses what was overtaken, and what comes when too
@@ -113,7 +113,7 @@ impl Worker {
         }
         let (sender, receiver) = oneshot::channel();
         let waits = Waits(Arc::new(AtomicBool::new(true)));
-        let (waited_for, newest) = (waits.0.clone(), self.newest.clone());
+        let (waited_for, newest, longest) = (waits.0.clone(), self.newest.clone(), self.longest);
         let overtaken = move || {
             let newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
             view.as_ref().is_some_and(|view| newest.get(&view.name) > Some(&view.serial))
@@ -127,7 +127,7 @@ impl Worker {
                 return;
             }
             let overtaken = Arc::new(overtaken);
-            let (end, known) = (Instant::now() + LONGEST, overtaken.clone());
+            let (end, known) = (Instant::now() + longest, overtaken.clone());
             let stop: Stop = Arc::new(move || {
                 known() || !waited_for.load(Ordering::Relaxed) || Instant::now() > end
             });
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_was_overtaken_while_it_waited_is_not_computed() {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
-        let worker = Worker::start("test").unwrap();
+        let worker = Worker::start("test", Duration::from_secs(60)).unwrap();
         let ((open, gate), (began, begins)) = (channel::<()>(), channel::<()>());
         let busy = worker.clone();
         let busy = runtime.spawn(async move {
@@ -208,9 +208,25 @@ mod tests {
     }
 
     #[test]
+    fn a_question_that_takes_too_long_is_ended_and_the_next_is_answered() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let worker = Worker::start("test", Duration::from_millis(20)).unwrap();
+        let endless = || -> Result<(), Refusal> {
+            loop {
+                regard_data::tick("computing", 0, 0)?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let ended = runtime.block_on(worker.run(None, endless)).unwrap_err();
+        assert_eq!(ended.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(ended.what.starts_with("it took too long"), "{}", ended.what);
+        assert_eq!(runtime.block_on(worker.run(None, || Ok(3))), Ok(3));
+    }
+
+    #[test]
     fn a_question_that_panics_is_answered_and_so_is_the_next() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let worker = Worker::start("test").unwrap();
+        let worker = Worker::start("test", Duration::from_secs(60)).unwrap();
         let broken = runtime.block_on(worker.run(None, || -> Result<(), Refusal> { panic!("no") }));
         assert_eq!(broken.unwrap_err().status, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(runtime.block_on(worker.run(None, || Ok(3))), Ok(3));

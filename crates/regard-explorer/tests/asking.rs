@@ -6,6 +6,7 @@
 mod client;
 
 use client::{Served, TRANSLATE, explorer, get, post};
+use regard_data::files::NumpyArray;
 use regard_explorer::Server;
 use regard_picture::scene::base64;
 use serde_json::{Value, json};
@@ -426,7 +427,92 @@ fn a_view_is_saved_as_a_picture_and_as_a_page_that_stands_alone() {
     let (svg, html) = (save("svg"), save("html"));
     assert!(svg.body.starts_with(b"<svg") && html.body.starts_with(b"<!DOCTYPE html>"));
     assert!(svg.headers.contains("filename=\"words-alignment.svg\""), "{}", svg.headers);
-    assert_eq!(save("gif").status, 400);
+    let question = json!({ "run": "tags", "input": { "kind": "text", "text": "I see" }, "as": "gif", "map": 0 });
+    let gif = post(server, "/api/save", &question);
+    assert!(gif.body.starts_with(b"GIF89a") && gif.headers.contains(".gif\""), "{}", gif.headers);
+    let (csv, npz) = (save("csv"), save("npz"));
+    let drawn = ask("words", example(0), json!({ "temperature": 0.5 }));
+    let scene = &drawn["scenes"][0]["scene"];
+    let told: Vec<f32> = String::from_utf8(csv.body)
+        .unwrap()
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(told, weights(&scene["maps"][0]));
+    let arrays = NumpyArray::decode_all("a.npz".as_ref(), &npz.body).unwrap();
+    let sides = ["rows", "columns"].map(|side| scene[side].as_array().unwrap().len());
+    assert_eq!(arrays[0].1.shape, [1, sides[0], sides[1]]);
+    assert_eq!(save("bmp").status, 400);
     let beyond = json!({ "run": "words", "input": example(0), "as": "svg", "scene": 9 });
     assert_eq!(post(server, "/api/save", &beyond).status, 400);
+}
+
+fn text(text: &str) -> Value {
+    json!({ "kind": "text", "text": text })
+}
+
+/// The second head of the first layer of the encoder, as it is for another input.
+fn patch(what: &str, from: &Value) -> Value {
+    let one = json!({ "site": "encoder", "layer": 0, "head": 1, "what": what, "from": from });
+    json!({ "patches": [one] })
+}
+
+#[test]
+fn a_head_is_put_as_it_is_for_another_input_and_its_own_changes_nothing() {
+    let (own, other) = (text("I see a small bird"), text("you see the old man"));
+    let plain = ask("heads", own.clone(), Value::Null);
+    let scene = |answer: &Value| {
+        let all = answer["scenes"].as_array().unwrap();
+        let encoder = |one: &&Value| one["scene"]["maps"][0]["place"]["site"] == "encoder";
+        all.iter().find(encoder).unwrap()["scene"]["maps"].as_array().unwrap().clone()
+    };
+    let near =
+        |a: &Value, b: &Value| weights(a).iter().zip(weights(b)).all(|(a, b)| (a - b).abs() < 1e-5);
+    for what in ["attention", "output"] {
+        let same = ask("heads", own.clone(), patch(what, &own));
+        assert_eq!(same["prediction"]["output"], plain["prediction"]["output"], "{what}");
+        let [a, b] = [&same, &plain]
+            .map(|answer| answer["prediction"]["details"]["log_probability"].as_f64().unwrap());
+        assert!((a - b).abs() < 1e-4, "{what}: {a} and {b}");
+    }
+    let (patched, there) =
+        (ask("heads", own.clone(), patch("attention", &other)), ask("heads", other, Value::Null));
+    let (patched, there, plain) = (scene(&patched), scene(&there), scene(&plain));
+    assert!(near(&patched[1], &there[1]) && !near(&patched[1], &plain[1]));
+    assert!(near(&patched[0], &plain[0]), "the other head of the layer is its own");
+    let missing = json!({ "patches": [{ "site": "encoder", "layer": 7, "head": 0, "what": "output", "from": own }] });
+    let question = json!({ "run": "heads", "input": own, "changes": missing });
+    assert_eq!(post(&served().server, "/api/ask", &question).status, 422);
+}
+
+fn matters(run: &str, input: Value) -> Value {
+    let answer = post(&served().server, "/api/matters", &json!({ "run": run, "input": input }));
+    assert_eq!(answer.status, 200, "{run}: {}", answer.error());
+    answer.json()
+}
+
+#[test]
+fn what_matters_is_every_head_layer_and_word_and_what_was_not_tried_is_counted() {
+    let found = matters("heads", text("I see a small bird"));
+    let of = |kind: &str| found[kind].as_array().unwrap().clone();
+    // Two layers of two heads in the encoder and the decoder, and of one head between them.
+    assert_eq!((of("heads").len(), of("layers").len()), (10, 4));
+    assert!(of("heads").iter().all(|one| one["effect"].is_f64()));
+    assert!(of("heads").iter().all(|one| one["mean"].is_f64()), "{found}");
+    let sites: Vec<Value> = of("words").iter().map(|one| one["site"].clone()).collect();
+    assert!(sites.contains(&json!("cross")) && sites.contains(&json!("encoder")), "{sites:?}");
+    assert!(!sites.contains(&json!("decoder")), "what was written is not read");
+    assert_eq!(found["all"]["words"], sites.len());
+    // The hops of a memory are heads of their own; a node's neighbors and a curve's data are read.
+    let hops = matters("story", example(0));
+    let hop = |one: &Value| one["site"] == "hops";
+    assert_eq!(hops["heads"].as_array().unwrap().iter().filter(|one| hop(one)).count(), 2);
+    for run in ["club", "curve"] {
+        let found = matters(run, example(0));
+        let (words, all) = (found["words"].as_array().unwrap(), found["all"]["words"].as_u64());
+        assert!(!words.is_empty() && words.len() as u64 == all.unwrap().min(96), "{run}: {found}");
+    }
+    let long = matters("tags", text(&"the old man ".repeat(40)));
+    assert_eq!((long["words"].as_array().unwrap().len(), &long["all"]["words"]), (96, &json!(120)));
 }

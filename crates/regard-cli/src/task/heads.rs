@@ -77,10 +77,12 @@ fn written(found: &Profile, to: &mut impl Write) -> Result<()> {
             let text = format!("{} → {}", one.row, one.column);
             writeln!(
                 to,
-                "    {:.2}  {}  (number {})",
+                "    {:.2}  {}  ({}:{}, number {})",
                 one.weight,
                 table::short(&text),
-                one.example
+                found.part.name(),
+                one.example,
+                one.example + 1
             )?;
         }
     }

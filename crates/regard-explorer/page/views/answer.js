@@ -4,7 +4,8 @@ import { button, fill, make } from "../dom.js";
 import { differenceOf, newOf, oldOf } from "../difference.js";
 import { drawn, isPicture } from "../drawn.js";
 import { described } from "../input.js";
-import { run, session } from "../session.js";
+import { mapsOf } from "../scene.js";
+import { run, session, typed } from "../session.js";
 import { percent } from "../told.js";
 import { isChanged, set, view } from "../state.js";
 import { expected, mark, marked, verdictOf } from "../verdict.js";
@@ -111,7 +112,24 @@ function notRead({ unknown = [], read }) {
           unit: units[read.unit] || read.unit,
         }),
       ),
+    read && unreadWords(),
   ];
+}
+
+/** The words that were not read, gray: what follows the last word that the maps have. */
+function unreadWords() {
+  const text = typed();
+  const scene = session.answer.scenes.find((one) => one.scene.kind === "maps" && mapsOf(one)[0]?.place?.site !== "decoder");
+  if (!text || !scene) return null;
+  let end = 0;
+  for (const name of scene.scene.columns) {
+    const plain = name.replace(/^##|^▁|@@$/g, ""),
+      found = plain ? text.indexOf(plain, end) : -1;
+    // A mark of the model's own stands nowhere in the text.
+    if (found >= 0 && !text.slice(end, found).trim()) end = found + plain.length;
+  }
+  const rest = end ? text.slice(end).trim() : "";
+  return rest && make("p", { class: "unread clip", id: "unread-words", dir: "auto" }, rest.slice(0, 2000));
 }
 
 function nothingYet() {

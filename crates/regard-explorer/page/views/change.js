@@ -1,8 +1,10 @@
-// What is changed of the mechanism, without training: normalizer, temperature, window, heads, cells.
+// What is changed of the mechanism, without training: normalizer, temperature, window, heads, cells, and heads as they
+// are for another input.
 
 import { button, fill, make, segmented } from "../dom.js";
 import { pieces } from "../difference.js";
 import { about } from "../explain.js";
+import { described } from "../input.js";
 import { axesOf, mapsOf } from "../scene.js";
 import { run, session, typed } from "../session.js";
 import { isChanged, set, view } from "../state.js";
@@ -56,6 +58,9 @@ const SITES = {
   kernel: "kernel",
 };
 
+/** Where attention stands in a model. @param {string} site */
+export const siteName = (site) => t(SITES[site] || site);
+
 /** How many heads of a place are shown. @param {string} site */
 const headsOf = (site) =>
   (session.answer?.scenes || []).flatMap(mapsOf).filter((map) => map.place?.site === site).length;
@@ -65,7 +70,16 @@ function wordsOf(cell) {
   for (const one of session.answer?.scenes || []) {
     const place = mapsOf(one)[0]?.place,
       axes = axesOf(one);
-    if (place?.site !== cell.site || one.scene.kind === "image" || one.scene.kind === "curve" || !axes) continue;
+    if (place?.site !== cell.site || !axes) continue;
+    // Every row forbids the same patch, or the same datum.
+    if (one.scene.kind === "image") {
+      const at = cell.column - place.column;
+      return t("patch {row}, {column}", {
+        row: Math.floor(at / one.scene.columns) + 1,
+        column: (at % one.scene.columns) + 1,
+      });
+    }
+    if (one.scene.kind === "curve") return t("the datum at {x}", { x: axes.columns[cell.column - place.column] });
     if (place.columns_are_layers) continue;
     const name = (names, at, from, every) => (at === null ? every : names[at - from]);
     const who = name(axes.rows, cell.row, place.row, t("every row")),
@@ -131,6 +145,7 @@ export function drawChange(element) {
     can.normalizers?.length > 0 && temperature(),
     can.window && windowOf(),
     one.input.kinds.includes("text") && words(),
+    can.heads && patchOf(one),
     list(),
   ].filter(Boolean);
   const nothing = !can.normalizers?.length && !can.window && !can.heads && !can.cells;
@@ -272,10 +287,95 @@ function words() {
   return fold;
 }
 
+/** What stands in the field that takes a head from elsewhere. */
+const wanted = { open: false, head: "", what: "attention", from: "text", text: "", number: 1 };
+const WHAT = { attention: "its attention", output: "its output" };
+const PARTS = { train: "training", validation: "validation", test: "test" };
+
+/** A patch by its words. @param {import("../state.js").Patch} patch */
+const patchName = ({ what, from, ...head }) =>
+  t("{head}: {what} from {input}", { head: headName(head), what: t(WHAT[what]), input: described(from) });
+
+/** Puts a head as it is for another input; of a head and what of it the last counts. */
+function put() {
+  const [site, layer, head] = JSON.parse(wanted.head);
+  const from =
+    wanted.from === "text"
+      ? { kind: "text", text: wanted.text }
+      : { kind: "example", part: wanted.from, index: Math.max(1, Math.round(wanted.number)) - 1 };
+  if (from.kind === "text" && !wanted.text.trim()) return;
+  const one = { site, layer, head, what: wanted.what, from };
+  const others = (view.changes.patches || []).filter((other) => !sameHead(other, one) || other.what !== one.what);
+  change({ patches: [...others, one] });
+}
+
+/** Which of several, kept while the bar is drawn again. @param {string} name @param {[string, string][]} all */
+function choice(name, label, all, again = false) {
+  if (!all.some(([value]) => value === wanted[name])) wanted[name] = all[0][0];
+  const field = make(
+    "select",
+    {
+      "aria-label": label,
+      "data-keep": `patch-${name}`,
+      onchange: () => {
+        wanted[name] = field.value;
+        // Another kind of source has another field.
+        if (again) fold.replaceWith(patchOf(run()));
+      },
+    },
+    all.map(([value, text]) => make("option", { value }, text)),
+  );
+  field.value = wanted[name];
+  return field;
+}
+
+let fold = /** @type {any} */ (null);
+
+/** Takes what a head does for another input. @param {any} one */
+function patchOf(one) {
+  const heads = new Map();
+  for (const { place } of session.answer.scenes.flatMap(mapsOf))
+    if (place && place.head !== null && !place.columns_are_layers)
+      heads.set(JSON.stringify([place.site, place.layer, place.head]), headName(place));
+  const sources = [
+    ...(one.input.kinds.includes("text") ? [["text", t("this text")]] : []),
+    ...one.parts.map((part) => [part, t("an example of {part}", { part: t(PARTS[part] || part) })]),
+  ];
+  if (!heads.size || !sources.length) return null;
+  const of = choice("from", t("From which input"), /** @type {any} */ (sources), true);
+  const field = make("input", {
+    ...(wanted.from === "text" ? { type: "text", dir: "auto" } : { type: "number", min: 1, step: 1 }),
+    value: wanted.from === "text" ? wanted.text : wanted.number,
+    "aria-label": wanted.from === "text" ? t("Another text") : t("Which example"),
+    "data-keep": "patch-field",
+    oninput: () => {
+      if (wanted.from === "text") wanted.text = field.value;
+      else wanted.number = Number(field.value) || 1;
+    },
+    onkeydown: (event) => event.key === "Enter" && put(),
+  });
+  fold = make(
+    "details",
+    { ontoggle: () => { wanted.open = fold.open; } },
+    make("summary", {}, t("Take a head from another input")),
+    make(
+      "div",
+      { class: "row", id: "patch" },
+      choice("head", t("Which head"), [...heads]),
+      choice("what", t("What of it"), Object.entries(WHAT).map(([value, text]) => [value, t(text)])),
+      of,
+      field,
+      button(t("Put it here"), put, { "data-keep": "patch-put" }),
+    ),
+  );
+  fold.open = wanted.open;
+  return fold;
+}
+
 /** What is changed, to be taken back one by one. */
 function list() {
-  const { heads = [], cells = [] } = view.changes;
-  if (!heads.length && !cells.length) return null;
+  const { heads = [], cells = [], patches = [] } = view.changes;
+  if (!heads.length && !cells.length && !patches.length) return null;
   const back = (label, act) =>
     button("✕", act, { class: "plain", "aria-label": t("take back: {what}", { what: label }) });
   return make(
@@ -299,6 +399,14 @@ function list() {
           {},
           cellName(cell),
           back(cellName(cell), () => allowCell(cell)),
+        ),
+      ),
+      patches.map((patch) =>
+        make(
+          "li",
+          {},
+          patchName(patch),
+          back(patchName(patch), () => change({ patches: patches.filter((other) => other !== patch) })),
         ),
       ),
     ),

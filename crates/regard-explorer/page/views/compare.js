@@ -234,8 +234,8 @@ export function small(scene, [, map], side = 280) {
 /** A small map with its words, where there are few. */
 function labeled(axes, map) {
   const sheet = new Sheet(() => {});
-  // Every word has room for its name, as long as they are few.
-  const side = Math.max(axes.columns.length <= 24 ? 14 : 4, Math.min(20, 190 / axes.columns.length));
+  // Every word has room for its name; what is wider than its card is scrolled.
+  const side = Math.max(14, Math.min(20, 190 / axes.columns.length));
   sheet.draw({
     ...axes,
     values: map.weights,

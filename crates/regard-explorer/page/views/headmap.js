@@ -146,8 +146,15 @@ const NAMES = {
   graph: "Along the edges",
   kernel: "Kernel",
 };
-const nameOf = ({ site, layer, head }) =>
-  t("{site}, layer {layer}, head {head}", { site: t(NAMES[site] || site), layer: layer + 1, head: head + 1 });
+
+/** A head by its name; what is the only one of its kind needs no number. @param {any} one @param {any[]} all */
+function nameOf({ site: of, layer, head }, all) {
+  const here = all.filter((one) => one.site === of),
+    site = t(NAMES[of] || of);
+  if (here.length === 1) return site;
+  if (here.every((one) => one.head === 0)) return t("{site}, layer {layer}", { site, layer: layer + 1 });
+  return t("{site}, layer {layer}, head {head}", { site, layer: layer + 1, head: head + 1 });
+}
 
 /** How much worse the model is without a head: more is worse, whichever way the measure goes. */
 function lossOf(found, one) {
@@ -227,7 +234,7 @@ function mostLost(found) {
     best = ranked[0];
   if (!best || best.loss <= 0) return t("Without any single head the model is as good as whole.");
   return t("Most is lost without {head}: {measure} {change}. {idle} of {all} heads can go one at a time without a loss.", {
-    head: nameOf(best.one),
+    head: nameOf(best.one, found.heads),
     measure: t(found.measure),
     change: signed(best.one[by]),
     idle,
@@ -245,7 +252,7 @@ function map(found, site, most) {
     const loss = one && lossOf(found, one);
     if (loss === null || loss === undefined) return make("td", {}, one ? "…" : "");
     const color = colorOf(Math.max(0, loss), [0, most], colors());
-    const name = one.head === null ? t("layer {layer}", { layer: one.layer + 1 }) : nameOf(one);
+    const name = one.head === null ? t("layer {layer}", { layer: one.layer + 1 }) : nameOf(one, found.heads);
     const td = make(
       "td",
       { class: loss < 0 ? "number better" : "number", title: `${name}: ${t(found.measure)} ${signed(one[by])}` },
@@ -335,7 +342,7 @@ function profile(found) {
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, nameOf(head)),
+      make("th", { scope: "row" }, nameOf(head, found.heads)),
       make("td", { class: "does" }, told(head)),
       make("td", { class: "number" }, head.distance === null ? "–" : head.distance.toFixed(1)),
       share(head.previous),
@@ -380,8 +387,8 @@ function profile(found) {
         "p",
         {},
         t("{a} and {b} do the same: {n} of their weights.", {
-          a: nameOf(found.heads[a]),
-          b: nameOf(found.heads[b]),
+          a: nameOf(found.heads[a], found.heads),
+          b: nameOf(found.heads[b], found.heads),
           n: percent(same),
         }),
       ),

@@ -14,6 +14,12 @@ export function strongestText(weights, from, names, most = 5) {
     : t("nothing is attended to");
 }
 
+/** How much of the window is covered by what stays in sight: the bar of changes, on a telephone the answer. */
+const covered = () =>
+  [...document.querySelectorAll(".ask > .change, .ask > .answer")]
+    .filter((one) => getComputedStyle(one).position === "sticky")
+    .reduce((sum, one) => sum + /** @type {any} */ (one).offsetHeight + 8, 0);
+
 export class MatrixView {
   constructor(host) {
     this.host = host;
@@ -37,9 +43,11 @@ export class MatrixView {
     // Few columns leave room for long names of rows, such as sentences.
     const room = width - 46 - 44 * columns;
     const labelWidth = Math.max(Math.min(140, width * 0.27), Math.min(420, room));
-    const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
-    // As high as fits into the window, as long as every row can have its name.
-    const fits = (0.86 * innerHeight - Math.min(140, labelWidth) - 40) / rows;
+    // Where the columns are few enough to be read each has its name: the map is scrolled on what is narrow.
+    const least = columns <= 60 ? 14 : 1.4;
+    const across = Math.min(44, Math.max(least, (width - labelWidth - 46) / columns));
+    // As high as fits into the window beside what stays in sight, as long as every row can have its name.
+    const fits = (innerHeight - covered() - Math.min(140, labelWidth) - 64) / rows;
     const down = rows <= 60 ? Math.max(15, Math.min(36, across, fits)) : across;
     this.sheet.draw({
       rows: axes.rows,

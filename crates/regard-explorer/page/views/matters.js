@@ -5,7 +5,7 @@ import { button, make } from "../dom.js";
 import { session } from "../session.js";
 import { percent } from "../told.js";
 import { t } from "../words.js";
-import { changeCell, headName, toggleHead } from "./change.js";
+import { changeCell, headName, siteName, toggleHead } from "./change.js";
 
 const SHOWN = 10;
 /** Less than this is no effect. */
@@ -34,7 +34,7 @@ function share(all, is) {
 }
 
 /** A list, the greatest effect first, a bar each; a click makes the change. */
-function ranked(title, all, name, press) {
+function ranked(title, all, name, press, count = all.length) {
   if (!all.length) return null;
   const idle = all.filter(({ effect }) => effect < NOTHING).length;
   const most = Math.max(NOTHING, all[0].effect);
@@ -57,13 +57,22 @@ function ranked(title, all, name, press) {
           make(
             "span",
             { class: "quiet wrap", dir: "auto" },
+            typeof one.mean === "number" && `${t("as its mean: {n}", { n: percent(one.mean) })} `,
             one.output === null ? "" : ["→ ", shownOutput(one.output)],
           ),
         );
       }),
+    count > all.length &&
+      make("p", { class: "quiet small" }, t("Only the first {n} of {all} were tried.", { n: all.length, all: count })),
     idle > 0 &&
       make("p", { class: "quiet small" }, t("{n} of {all} make no difference.", { n: idle, all: all.length })),
   );
+}
+
+/** A word, and where it is read where that is in several places. @param {any} one @param {any[]} all */
+function wordName({ name, site }, all) {
+  const word = name.replace(/ ←$/, "");
+  return all.some((other) => other.site !== site) ? `${word} · ${siteName(site)}` : word;
 }
 
 /** @param {any} answer */
@@ -100,10 +109,12 @@ export function drawMatters(answer) {
       ranked(
         t("Without this word"),
         answer.words,
-        (one) => one.name.replace(/ ←$/, ""),
+        (one) => wordName(one, answer.words),
         (one) => changeCell(cell(one)),
+        answer.all.words,
       ),
-      ranked(t("Without this head"), answer.heads, headName, toggleHead),
+      ranked(t("Without this head"), answer.heads, headName, toggleHead, answer.all.heads),
+      ranked(t("Without this layer"), answer.layers, headName, toggleHead, answer.all.layers),
     ),
     make(
       "p",
