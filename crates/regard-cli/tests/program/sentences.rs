@@ -75,7 +75,7 @@ fn answer(task: &str, sentence: &str) -> Option<&'static str> {
     found.map(|(_, _, answer)| *answer)
 }
 
-/// Where `.ci/explorer` has trained the runs of the test below: shorter than by default, and long enough.
+/// Where `.ci/explorer` has trained the runs of the test below.
 const RUNS: &str = "REGARD_SENTENCES";
 
 #[test]
