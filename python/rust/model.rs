@@ -5,7 +5,7 @@ use regard_picture::picture;
 use regard_picture::scene::Scene;
 use regard_tasks::inspect::{self, Change};
 use regard_tasks::run::Run;
-use regard_tasks::task::{Input, Model, Prediction};
+use regard_tasks::task::{How, Input, Model, Prediction, Saliency};
 use regard_tasks::{Error, Result};
 
 /// An input as the model takes it: a path names a file of the caller's own machine.
@@ -51,6 +51,17 @@ pub(crate) fn numbers(
     let input = named(model, input)?;
     let scenes = changed(model, &input, changes)?.during(|| model.show(&input))?;
     scenes.into_iter().map(|(name, scene)| Ok((name, picture::numbers(&scene)?))).collect()
+}
+
+/// How much each part of an input matters, under changes of the model's attention.
+pub(crate) fn saliency(
+    model: &dyn Model,
+    input: &str,
+    how: How,
+    changes: &[Change],
+) -> Result<Saliency> {
+    let input = named(model, input)?;
+    changed(model, &input, changes)?.during(|| model.abilities().saliency(&input, how))
 }
 
 /// A scene of an input as a page that stands alone and as SVG; the first where none is named.
