@@ -27,7 +27,7 @@ from .edges import Edges
 from .memory import release_memory
 from .merge import merge_attentions
 from .operator import attention, attention_backward, gpu_forms
-from .run import Ablation, Prediction, Report, Run, load
+from .run import Ablation, Prediction, Report, Run, Saliency, load
 from .scene import show
 from .score import Additive, Expression
 from .simplex import entmax, entmax15, sparsemax
@@ -46,6 +46,7 @@ __all__ = [
     "Prediction",
     "Report",
     "Run",
+    "Saliency",
     "attention",
     "attention_backward",
     "change",

@@ -20,6 +20,7 @@ from .scene import Page, Scene
 from .threads import get_num_threads
 
 Part = Literal["training", "validation", "test"]
+Method = Literal["gradient-input", "integrated-gradients", "attention", "attention-gradient", "rollout"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,34 @@ class Ablation:
         for row in rows:
             found[row["layer"], row["head"]] = _number(row[by])
         return found
+
+
+@dataclass(frozen=True)
+class Saliency:
+    """How much each part of an input matters for what is predicted, by one method: a value for each of ``names``.
+
+    ``difference`` is what integrated gradients add up to: what is explained, less what it is where all parts are
+    zero. ``faithfulness`` says what becomes of it while parts are set to zero: ``removed``, the shares that are gone,
+    and the curves ``most``, ``least`` and ``random``, each with its ``scores`` and its ``area``, the mean fall.
+
+    >>> import numpy as np, regard
+    >>> found = regard.Saliency("the log-probability of good", ["a", "good", "film"], np.array([0.1, 2.0, -0.3]))
+    >>> found.ranked()[0]
+    ('good', 2.0)
+    """
+
+    of: str
+    names: list[str]
+    values: np.ndarray[Any, Any]
+    method: Method = "gradient-input"
+    grid: tuple[int, int] | None = None
+    difference: float | None = None
+    faithfulness: dict[str, Any] | None = field(default=None, repr=False)
+
+    def ranked(self) -> list[tuple[str, float]]:
+        """Names and values, those that matter most first."""
+        order = np.argsort(-self.values, kind="stable")
+        return [(self.names[at], float(self.values[at])) for at in order]
 
 
 def _number(value: float | None) -> float:
@@ -253,6 +282,43 @@ class Run:
         (asked,) = self._questions([input])
         found = self._run.attention(get_num_threads(), asked, _changes(changes))
         return {name: Scene._of(name, data, picture) for name, data, picture in found}
+
+    def saliency(
+        self,
+        input: Any,
+        method: Method = "gradient-input",
+        *,
+        faithfulness: bool = False,
+        changes: Sequence[Change] = (),
+    ) -> Saliency:
+        """How much each part of an input (word, vector, patch) matters for what is predicted.
+
+        ``method`` is ``"gradient-input"``; ``"integrated-gradients"``, whose values add up to the ``difference`` that
+        the whole input makes; ``"attention"``, the mean weight of each part; ``"attention-gradient"``, weights times
+        their gradients; or ``"rollout"``, the weights of all layers together. ``faithfulness=True`` tries it: parts are
+        set to zero in the order of their values, in reverse and by chance. ``changes`` are those of ``predict``.
+        """
+        (asked,) = self._questions([input])
+        found = json.loads(
+            self._run.saliency(get_num_threads(), asked, method, bool(faithfulness), _changes(changes))
+        )
+        return Saliency(
+            found["of"],
+            found["names"],
+            np.array([_number(value) for value in found["values"]]),
+            found["method"],
+            tuple(found["grid"]) if found["grid"] else None,
+            found["difference"],
+            found["faithfulness"],
+        )
+
+    def attribution(self, part: Part = "test", *, examples: int = 64, progress: bool = False) -> dict[str, Any]:
+        """Which way of telling what matters is right, over examples of a part: for each of ``methods`` how far what is
+        predicted falls, on the mean, while what matters ``most`` goes first, and what matters ``least``, or why it is
+        ``refused``; beside them ``random``, for any order."""
+        with Listener(progress) as listener:
+            found: dict[str, Any] = json.loads(self._run.attribution(get_num_threads(), part, examples, listener))
+        return found
 
     def show(self, input: Any, scene: str | None = None) -> Page:
         """A page to look around in, which draws itself in a notebook; of the first scene where none is named."""

@@ -7,7 +7,7 @@ use regard_picture::picture::{self, Caption};
 use regard_picture::scene::Scene;
 use regard_tasks::inspect::{self, Change};
 use regard_tasks::run::Run;
-use regard_tasks::task::{Input, Model, Prediction};
+use regard_tasks::task::{How, Input, Model, Prediction, Saliency};
 use regard_tasks::{Error, Result};
 
 /// What is changed for an input.
@@ -53,6 +53,17 @@ pub(crate) fn scenes(
         Ok((name, numbers, Picture { scene, caption }))
     };
     scenes.into_iter().map(whole).collect()
+}
+
+/// How much each part of an input matters, under changes of the model's attention.
+pub(crate) fn saliency(
+    model: &dyn Model,
+    question: &Question,
+    how: How,
+    changes: &[Change],
+) -> Result<Saliency> {
+    let input = question.input(model)?;
+    changed(model, &input, changes)?.during(|| model.abilities().saliency(&input, how))
 }
 
 /// The picture of one scene of an input; of the first where none is named.

@@ -14,10 +14,10 @@ use regard::Tensor;
 use regard::tensor::{DType, Parameter};
 use regard_data::{remarked, tick};
 use regard_tasks::export::export;
-use regard_tasks::inspect::{Ablation, Change, Profile};
+use regard_tasks::inspect::{Ablation, Attribution, Change, Profile};
 use regard_tasks::options::Options;
 use regard_tasks::run::Record;
-use regard_tasks::task::{Model, Part, Placement};
+use regard_tasks::task::{How, Model, Part, Placement};
 use regard_tasks::tasks::{task_named, tasks};
 use serde_json::{Map, Value, json};
 use std::ffi::CString;
@@ -213,6 +213,40 @@ impl Run {
             value["heads"][at]["sentence"] = head.sentence().into();
         }
         Ok(value.to_string())
+    }
+
+    /// How much each part of an input matters, as JSON.
+    fn saliency(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        input: Question,
+        method: &str,
+        faithfulness: bool,
+        changes: &str,
+    ) -> PyResult<String> {
+        let changes = read_changes(changes)?;
+        let found = serve(py, Pool::Shared(threads), None, |_| {
+            let how = How { method: method.parse()?, faithfulness };
+            model::saliency(self.lock().as_ref(), &input, how, &changes)
+        })?;
+        serde_json::to_string(&found).map_err(not_json)
+    }
+
+    /// How faithful each method is over a part, as JSON.
+    fn attribution(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        part: &str,
+        examples: usize,
+        listener: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
+        let part = part_named(part)?;
+        let found = serve(py, Pool::Shared(threads), Some(listener), |_| {
+            Attribution::compute(self.lock().as_ref(), part, examples)
+        })?;
+        serde_json::to_string(&found).map_err(not_json)
     }
 
     /// The names and shapes of all parameters.

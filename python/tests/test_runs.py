@@ -145,6 +145,32 @@ def test_heads_have_a_worth_and_something_they_do(run, folder):
     assert head["site"] == "cross" and head["sentence"] and head["strongest"] and head["alike"] == []
 
 
+def test_what_matters_is_told_in_several_ways_and_tried(run):
+    text = "I see a bird"
+    found = run.saliency(text, "integrated-gradients", faithfulness=True)
+    assert found.values.sum() == pytest.approx(found.difference, rel=0.03, abs=0.03)
+    assert len(found.names) == len(found.values) and found.ranked()[0][1] == found.values.max()
+    curve = found.faithfulness["most"]["scores"]
+    assert found.difference == pytest.approx(curve[0] - curve[-1], abs=1e-4)
+    # The area is the mean fall, by the trapezoidal rule of NumPy.
+    trapezoid = getattr(np, "trapezoid", None) or np.trapz
+    area = trapezoid(curve[0] - np.array(curve), found.faithfulness["removed"])
+    assert found.faithfulness["most"]["area"] == pytest.approx(area)
+    weights = run.saliency(text, "attention")
+    assert weights.values.sum() == pytest.approx(1, abs=1e-4) and weights.faithfulness is None
+    off = run.saliency(text, "attention", changes=[regard.change.forbid("cross", 0)])
+    assert off.values[0] == 0 and weights.values[0] > 0
+    areas = run.attribution("validation", examples=2)
+    assert [one["method"] for one in areas["methods"]][:2] == ["gradient-input", "integrated-gradients"]
+    assert areas["examples"] == 2 and areas["methods"][0]["refused"] is None
+    with pytest.raises(ValueError, match="self-attention"):
+        run.saliency(text, "rollout")
+    with pytest.raises(ValueError, match="there is no method `gradients`"):
+        run.saliency(text, "gradients")
+    with pytest.raises(ValueError, match="`examples` cannot be 0"):
+        run.attribution(examples=0)
+
+
 def test_parameters_go_to_pytorch_and_back(run, tmp_path):
     torch = pytest.importorskip("torch")
     before = run.predict("I see a bird").details

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::rollout::rollout;
 use regard_picture::scene::{Map, Scene};
 use regard_tasks::Error;
-use regard_tasks::task::{Input, Model, Prediction};
+use regard_tasks::task::{How, Input, Model, Prediction};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -90,8 +90,9 @@ impl Ready {
 
     /// How much each part of the input changes what is predicted.
     pub(crate) fn saliency(&self) -> Result<Value, Refusal> {
+        let how = How::default();
         let saliency =
-            self.changes.during(|| self.loaded.model.abilities().saliency(&self.input))?;
+            self.changes.during(|| self.loaded.model.abilities().saliency(&self.input, how))?;
         let mut value = json!(saliency);
         value["note"] = json!(
             "gradient × input: how the output would change with a small change there; like attention \

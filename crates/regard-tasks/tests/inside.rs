@@ -3,12 +3,16 @@
 #![allow(dead_code, unused_imports, unreachable_pub)] // what a file has for the rest of its crate
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
+#[path = "../src/task/attributed.rs"]
+mod attributed;
 #[path = "../src/options/class_weights.rs"]
 mod class_weights;
 #[path = "../src/tasks/label/encoded_sentence.rs"]
 mod encoded_sentence;
 #[path = "../src/run/events.rs"]
 mod events;
+#[path = "../src/task/faithfulness.rs"]
+mod faithfulness;
 #[path = "../src/tasks/image/augmentation.rs"]
 mod image_augmentation;
 #[path = "../src/tasks/labels/weights.rs"]
@@ -21,6 +25,10 @@ mod pace;
 mod places;
 #[path = "../src/run/protobuf.rs"]
 mod protobuf;
+#[path = "../src/task/quadrature.rs"]
+mod quadrature;
+#[path = "../src/task/saliency.rs"]
+mod saliency;
 #[path = "../src/tasks/components/sound.rs"]
 mod sound;
 #[path = "../src/tasks/transcribe/augmentation.rs"]

@@ -2,6 +2,7 @@
 //! is changed of its attention while it is asked.
 
 mod ablation;
+mod attribution;
 mod change;
 mod examples;
 mod head_profile;
@@ -9,5 +10,6 @@ mod places;
 mod row;
 
 pub use ablation::{Ablated, Ablation};
+pub use attribution::{Areas, Attribution};
 pub use change::{Change, NormalizerName, intervention, patch};
 pub use head_profile::{Does, HeadProfile, Profile, Strongest};

@@ -3,15 +3,16 @@
 use super::input::Input;
 use super::network::Exported;
 use super::prediction::Prediction;
-use super::saliency::Saliency;
+use super::saliency::{How, Saliency};
 use super::search_tree::SearchTree;
 use regard_data::files::Waveform;
 use regard_data::{Error, Result};
 
 /// A model with a gradient at its input.
 pub trait Explains {
-    /// How much each part of an input changes what is predicted: the gradient times the input.
-    fn saliency(&self, input: &Input) -> Result<Saliency>;
+    /// How much each part of an input matters for what is predicted. Refuses a method that wants an attention
+    /// the model does not have.
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency>;
 }
 
 /// A model that searches for the text it writes.
@@ -51,9 +52,9 @@ pub struct Abilities<'a> {
 
 impl Abilities<'_> {
     /// As [`Explains::saliency`].
-    pub fn saliency(&self, input: &Input) -> Result<Saliency> {
+    pub fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         match self.explains {
-            Some(model) => model.saliency(input),
+            Some(model) => model.saliency(input, how),
             None => Err(Error::invalid("this task has no gradient at its input")),
         }
     }

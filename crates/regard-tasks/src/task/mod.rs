@@ -2,7 +2,9 @@
 //! does once it is trained.
 
 pub(crate) mod abilities;
+mod attributed;
 pub(crate) mod embedded;
+mod faithfulness;
 pub(crate) mod held_out;
 pub(crate) mod input;
 pub(crate) mod json_file;
@@ -16,12 +18,14 @@ pub(crate) mod network;
 pub(crate) mod part;
 pub(crate) mod placement;
 pub(crate) mod prediction;
+pub(crate) mod quadrature;
 pub(crate) mod report;
 pub(crate) mod saliency;
 pub(crate) mod search_tree;
 pub(crate) mod splits;
 
 pub use abilities::{Abilities, Explains, Exports, Hears, Searches};
+pub use faithfulness::{Curve, Faithfulness};
 pub use input::{Asks, Input, InputForm};
 pub use json_file::JsonFile;
 pub use learner::Learner;
@@ -32,7 +36,7 @@ pub use part::Part;
 pub use placement::Placement;
 pub use prediction::{Alternative, Prediction};
 pub use report::{Groups, PerExample, Report};
-pub use saliency::Saliency;
+pub use saliency::{How, Method, Saliency};
 pub use search_tree::{SearchNode, SearchTree, Searched};
 
 use crate::options::template::Options;

@@ -7,7 +7,7 @@ use regard_data::files::LabeledGraphs;
 use regard_data::remarked;
 use regard_picture::scene::Scene;
 use regard_tasks::run::Run;
-use regard_tasks::task::Part;
+use regard_tasks::task::{How, Part};
 use regard_tasks::tasks::task_named;
 use std::path::Path;
 
@@ -147,7 +147,7 @@ fn every_choice_of_files_is_read_learned_asked_drawn_and_exported() {
                 }
                 let scenes = course.drawn("7");
                 assert_eq!(scenes, ["pooling", "graph"], "{what}");
-                let saliency = model.abilities().saliency(&"7".into()).unwrap();
+                let saliency = model.abilities().saliency(&"7".into(), How::default()).unwrap();
                 assert_eq!(saliency.values.len(), 4, "{what}");
                 let exported = model.abilities().exported().unwrap();
                 assert_eq!(exported.inputs.contains_key("edge_weights"), edges & 4 > 0, "{what}");

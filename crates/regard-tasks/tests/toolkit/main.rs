@@ -7,6 +7,7 @@ mod corpus;
 #[path = "../course/mod.rs"]
 mod course;
 
+mod attribution;
 mod bad_rows;
 mod batches;
 mod class_weights;

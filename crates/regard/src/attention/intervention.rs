@@ -5,8 +5,8 @@
 //! holds for what its closure computes on this thread, and nowhere else. What has no name is never
 //! changed: scores that are a model's output stay as they are.
 
-use super::recorded;
 use super::{Attended, Attention, HeadPatch, Mask, Need, Normalizer, Patched, Score, Window};
+use super::{recorded, traced};
 use regard_tensor::{DType, Result, Tensor, ensure};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -174,7 +174,7 @@ pub(crate) fn moved<R>(to: impl FnOnce(&mut Here), f: impl FnOnce() -> R) -> R {
 pub(super) fn active() -> Option<Active> {
     let here = HERE.get()?;
     let intervention = ACTIVE.with_borrow(|active| active.clone());
-    if intervention.is_none() && !recorded::is_on() {
+    if intervention.is_none() && !recorded::is_on() && !traced::is_on() {
         return None;
     }
     Some(Active { intervention: intervention.unwrap_or_default(), here })
@@ -266,7 +266,8 @@ impl Active {
             attention = tempered(&attention, [q, k, v], temperature)?;
         }
         attention.normalizer = change.normalizer.unwrap_or(attention.normalizer);
-        let wants = recorded::is_on() || self.patches(Patched::Attention).next().is_some();
+        let kept = recorded::is_on() || traced::is_on();
+        let wants = kept || self.patches(Patched::Attention).next().is_some();
         let weights = need.weights || (wants && mask.edges.is_none());
         let attended = attention.attend_lifted([q, k, v], &mask, Need { weights, ..need })?;
         let mut patches =
@@ -275,6 +276,7 @@ impl Active {
             patches.try_fold(attended, |attended, patch| patch.apply(self.here, attended, v))?;
         let attended = self.without_heads(attended, pairs[0])?;
         recorded::keep(self.here, &attended);
+        let attended = traced::keep(self.here, attended, v)?;
         let weights = attended.weights.filter(|_| need.weights);
         Ok(Attended { out: attended.out, weights, ..attended })
     }

@@ -29,6 +29,7 @@ mod recorded;
 mod reinforce;
 mod score;
 mod strided_output;
+mod traced;
 
 pub use attended::Attended;
 pub use bias::Bias;
@@ -46,6 +47,7 @@ pub use patch::{HeadPatch, Patched};
 pub use recorded::{Recorded, recorded};
 pub use reinforce::{Reinforce, ReinforceConfig, entropy};
 pub use score::Score;
+pub use traced::{Traced, traced};
 
 pub use regard_kernels::{
     Activation, Dropout, Edges, Expression, ExpressionError, Normalizer, Real, Window,

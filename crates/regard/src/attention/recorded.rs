@@ -60,9 +60,14 @@ pub(super) fn is_on() -> bool {
 pub(super) fn keep(here: Here, attended: &Attended) {
     CALLS.with_borrow_mut(|calls| {
         if let Some(calls) = calls {
-            let Here { site, layer, row } = here;
-            let (out, weights) = (attended.out.detach(), attended.weights.as_ref());
-            calls.push(Recorded { site, layer, row, out, weights: weights.map(Tensor::detach) });
+            calls.push(of_call(here, attended));
         }
     });
+}
+
+/// What was given in a call, without its gradients.
+pub(super) fn of_call(here: Here, attended: &Attended) -> Recorded {
+    let Here { site, layer, row } = here;
+    let weights = attended.weights.as_ref().map(Tensor::detach);
+    Recorded { site, layer, row, out: attended.out.detach(), weights }
 }

@@ -65,6 +65,6 @@ impl Embedding {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
-        super::probe::probed(self.weight.tensor().embed(ids, self.padding)?)
+        super::probe::probed(ids, self.weight.tensor().embed(ids, self.padding)?)
     }
 }

@@ -55,7 +55,7 @@ pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
 pub use pooling::{Gate, Pooling, PoolingConfig};
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub(crate) use positional_encoding::PositionalEncoding;
-pub use probe::probe_embeddings;
+pub use probe::{probe_embeddings, probe_tokens};
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState};
 pub use regard_tensor::{Activation, Cell};
 pub use rms_norm::RmsNorm;

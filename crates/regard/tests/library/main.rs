@@ -12,6 +12,7 @@ mod classifier;
 mod decoder_only;
 mod device;
 mod encoder;
+mod explained;
 mod fixtures;
 mod graph;
 mod halves;

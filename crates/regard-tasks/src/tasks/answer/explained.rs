@@ -4,8 +4,7 @@ use super::data::Questions;
 use super::encoding::{EncodedStory, PassageBatch, StoryBatch, words};
 use super::model::{Answerer, Network, joined};
 use super::outcome::Outcome;
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use regard::attention::{Need, Site};
 use regard::models::{MemoryNetwork, Sentences, SequenceClassifier, Sequences, SpanReader};
 use regard::tensor::without_gradients;
@@ -21,28 +20,30 @@ impl Answerer {
         &self,
         reader: &SpanReader,
         questions: &Questions,
+        how: How,
     ) -> Result<Saliency> {
         let asked = &questions.all[0];
         let passage = self.encoder().passage(&questions.file, asked)?;
         let pointed = self.pointed(reader, &[&passage], Need::OUTPUT)?;
         let span = pointed.spans(&[passage.text.len()], self.config.model.max_answer_length)?[0];
         let batch = PassageBatch::new(&[&passage])?;
-        let values = saliency::at_embedding(|| {
+        let score = || {
             let pointed = reader.point(&batch.passages(), Mode::Infer, Need::OUTPUT)?;
             let at = |scores: &Tensor, word| scores.log_softmax(1)?.narrow(1, word, 1);
             Ok(at(&pointed.start, span.start)?.add(&at(&pointed.end, span.end)?)?)
-        })?;
+        };
+        let found = Probe::embedding(&score).explain(how)?;
         let name = |range: &std::ops::Range<usize>| match &asked.passage.text[range.clone()] {
             "" => "(none)".to_string(),
             word => word.to_string(),
         };
         let names = passage.ranges.iter().map(name).collect();
-        Ok(Saliency { of: "the log-probability of the answer".into(), names, values, grid: None })
+        Ok(found.named("the log-probability of the answer".into(), names, None))
     }
 
     /// The sentences of a story, or where they are read as one sequence its words, by how much they
     /// change the answer.
-    pub(super) fn story_saliency(&self, questions: &Questions) -> Result<Saliency> {
+    pub(super) fn story_saliency(&self, questions: &Questions, how: How) -> Result<Saliency> {
         let asked = &questions.all[0];
         let story = self.encoder().story(&questions.file, asked)?;
         let best = self.best_answer(&story)?;
@@ -51,24 +52,22 @@ impl Answerer {
         match &self.network {
             Network::Memory(network) => {
                 let batch = StoryBatch::new(&[&story])?;
-                let each = saliency::at_embedding(|| {
-                    likely(&network.answer(&batch.stories(), Mode::Infer, Need::OUTPUT)?.logits)
-                })?;
-                let wide = each.len() / story.sentences.len().max(1);
-                let values = each.chunks(wide.max(1)).map(|words| words.iter().sum()).collect();
+                let score =
+                    || likely(&network.answer(&batch.stories(), Mode::Infer, Need::OUTPUT)?.logits);
+                let found =
+                    Probe::embedding(&score).in_parts(story.sentences.len()).explain(how)?;
                 let names = asked.passage.sentences().skip(story.skipped);
-                Ok(Saliency { of, names: names.map(str::to_string).collect(), values, grid: None })
+                Ok(found.named(of, names.map(str::to_string).collect(), None))
             }
             Network::LastState(classifier) => {
                 let ids = joined(&story, self.config.data.max_length);
                 let batch = Sentences::new(&[&ids[..]], PADDING)?;
                 let sequences =
                     Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
-                let values = saliency::at_embedding(|| {
-                    likely(&classifier.forward(&sequences, Mode::Infer)?)
-                })?;
+                let score = || likely(&classifier.forward(&sequences, Mode::Infer)?);
+                let found = Probe::embedding(&score).explain(how)?;
                 let names = self.read_words(asked, &story, ids.len());
-                Ok(Saliency { of, names, values, grid: None })
+                Ok(found.named(of, names, None))
             }
             Network::Reader(_) => Err(Error::invalid("a reader chooses no answers")),
         }

@@ -18,7 +18,7 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Report, ValuesRead};
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Saliency};
 use crate::tasks::components::{is_hard, made_up};
 use crate::tasks::labels::probabilities::likeliest;
 use crate::tasks::labels::truth::Truth;
@@ -497,11 +497,11 @@ impl Model for Answerer {
 }
 
 impl Explains for Answerer {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let questions = self.asked(std::slice::from_ref(input))?;
         match &self.network {
-            Network::Reader(reader) => self.span_saliency(reader, &questions),
-            Network::Memory(_) | Network::LastState(_) => self.story_saliency(&questions),
+            Network::Reader(reader) => self.span_saliency(reader, &questions, how),
+            Network::Memory(_) | Network::LastState(_) => self.story_saliency(&questions, how),
         }
     }
 }

@@ -15,12 +15,12 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::task::search_tree::SearchTree;
 use crate::tasks::captioned::Pictures;
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{Limit, Sources, Writer, alternatives};
+use regard::Tensor;
 use regard::attention::Need;
 use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
@@ -240,19 +240,19 @@ impl Model for Captioner {
 }
 
 impl Explains for Captioner {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let pictures = self.pictures(std::slice::from_ref(input))?;
         let sources = self.sources(&pictures, vec![0]);
         let tokens = self.writer.write_one(&sources)?.tokens;
         let source = sources.batch(&[0])?;
         let patch = self.config.model.patch_size;
-        let values = saliency::at_image(source.x.clone(), patch, |x| {
-            self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
-        })?;
+        let score =
+            |x: &Tensor| self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens);
+        let found = Probe::image(source.x.clone(), patch, &score).explain(how)?;
         let side = self.config.patches();
-        let names = (1..=values.len()).map(|n| n.to_string()).collect();
+        let names = (1..=found.values.len()).map(|n| n.to_string()).collect();
         let of = "the log-probability of the output".into();
-        Ok(Saliency { of, names, values, grid: Some([side, side]) })
+        Ok(found.named(of, names, Some([side, side])))
     }
 }
 

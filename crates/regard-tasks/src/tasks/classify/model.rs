@@ -14,8 +14,7 @@ use crate::task::part::Part;
 use crate::task::prediction::unknown_words;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Report, ValuesRead};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::components::made_up::made_up_lengths;
 use crate::tasks::components::{note_of_rates, together};
 use crate::tasks::labels::probabilities::LabelProbabilities;
@@ -585,7 +584,7 @@ impl Model for Classifier {
 }
 
 impl Explains for Classifier {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let content = self.contents(std::slice::from_ref(input))?.remove(0);
         let read = self.read_input(input, &content)?;
         let label = self.label_probabilities(std::slice::from_ref(&read))?.best()[0];
@@ -595,13 +594,13 @@ impl Explains for Classifier {
             let logits = self.model.forward(&sequences, Mode::Infer)?;
             Ok(logits.log_softmax(1)?.narrow(1, label, 1)?)
         };
-        let values = match &read {
-            Sequence::Tokens(_) => saliency::at_embedding(|| score(&batch.x))?,
-            Sequence::Vectors(..) => saliency::at_input(batch.x.clone(), score)?,
+        let found = match &read {
+            Sequence::Tokens(_) => Probe::embedding(&|| score(&batch.x)).explain(how)?,
+            Sequence::Vectors(..) => Probe::input(batch.x.clone(), &score).explain(how)?,
         };
         let names = self.token_names(&content, &read);
         let name = self.preprocessor.labels.name(label);
-        Ok(Saliency { of: format!("the log-probability of {name}"), names, values, grid: None })
+        Ok(found.named(format!("the log-probability of {name}"), names, None))
     }
 }
 

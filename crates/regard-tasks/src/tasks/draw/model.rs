@@ -14,8 +14,7 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction, unknown_words};
 use crate::task::report::{PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::captioned::Pictures;
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{Limit, Sources, TokenSources, Writer};
@@ -363,15 +362,15 @@ impl Model for Artist {
 }
 
 impl Explains for Artist {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let text = self.texts(std::slice::from_ref(input))?.remove(0);
         let (sources, written) = self.written(std::slice::from_ref(&text))?;
         let source = sources.batch(&[0])?;
-        let values = saliency::at_embedding(|| self.writer.log_prob(&source, &written[0].tokens))?;
+        let score = || self.writer.log_prob(&source, &written[0].tokens);
+        let found = Probe::embedding(&score).explain(how)?;
         let mut names = self.preprocessor.tokenizer.tokens(&text);
-        names.truncate(values.len());
-        let of = "the log-probability of the output".into();
-        Ok(Saliency { of, names, values, grid: None })
+        names.truncate(found.values.len());
+        Ok(found.named("the log-probability of the output".into(), names, None))
     }
 }
 

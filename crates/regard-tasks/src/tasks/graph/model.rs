@@ -15,8 +15,7 @@ use crate::task::network::{Exported, Network};
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Groups, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::weights::LabelWeights;
 use regard::attention::Need;
@@ -282,23 +281,23 @@ impl Model for Classifier {
 
 impl Explains for Classifier {
     /// How much the features of the node itself and of those near it change its class.
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let node = self.node(input)?;
         let label = self.label_probabilities(&[node])?.best()[0];
-        let all = saliency::at_input(self.features.clone(), |x| {
+        let score = |x: &Tensor| {
             let logits = self.network.forward(x, &self.graph, Mode::Infer)?;
             Ok(logits.rows(&indices(&[node])?)?.log_softmax(1)?.narrow(1, label, 1)?)
-        })?;
+        };
+        let found = Probe::input(self.features.clone(), &score).explain(how)?;
+        let all = &found.values;
         let mut order: Vec<usize> = (0..all.len()).filter(|&at| all[at] != 0.0).collect();
         order.sort_by(|&a, &b| all[b].abs().total_cmp(&all[a].abs()));
         order.truncate(NEIGHBORS);
         let name = &self.preprocessor.labels[label];
-        Ok(Saliency {
-            of: format!("the log-probability of {name} for node {}", self.data.name(node)),
-            names: order.iter().map(|&at| self.data.name(at)).collect(),
-            values: order.iter().map(|&at| all[at]).collect(),
-            grid: None,
-        })
+        let names = order.iter().map(|&at| self.data.name(at)).collect();
+        let values = order.iter().map(|&at| all[at]).collect();
+        let of = format!("the log-probability of {name} for node {}", self.data.name(node));
+        Ok(Saliency { values, ..found.named(of, names, None) })
     }
 }
 

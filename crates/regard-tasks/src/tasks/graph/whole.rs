@@ -19,7 +19,7 @@ use crate::task::network::{Exported, Network};
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Report, ValuesRead};
-use crate::task::saliency::{self, Saliency};
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::truth::Truth;
 use crate::tasks::labels::weights::LabelWeights;
@@ -420,16 +420,17 @@ impl Model for GraphClassifier {
 
 impl Explains for GraphClassifier {
     /// How much the features of each node change the graph's label.
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let at = self.find(input)?;
         let label = self.label_probabilities(&[at])?.best()[0];
         let Batch { graph, x } = self.batch(&[at])?;
-        let values = saliency::at_input(x, |x| {
+        let score = |x: &Tensor| {
             let logits = self.network.forward(x, &graph, Mode::Infer)?;
             Ok(logits.log_softmax(1)?.narrow(1, label, 1)?)
-        })?;
+        };
+        let found = Probe::input(x, &score).explain(how)?;
         let of = format!("the log-probability of {}", self.preprocessor.labels.name(label));
-        Ok(Saliency { of, names: self.node_names(at), values, grid: None })
+        Ok(found.named(of, self.node_names(at), None))
     }
 }
 

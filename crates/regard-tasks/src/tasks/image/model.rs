@@ -13,8 +13,7 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::Report;
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::truth::Truth;
 use regard::attention::{Need, Site};
@@ -293,7 +292,7 @@ impl Model for Classifier {
 }
 
 impl Explains for Classifier {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let image = self.images(std::slice::from_ref(input))?;
         let label = self.label_probabilities(&image)?.best().first().copied().unwrap_or(0);
         let x = self.input(image.values(&[0])?)?;
@@ -301,13 +300,13 @@ impl Explains for Classifier {
             Kind::Vit => self.config.model.patch_size,
             Kind::Cnn => 1,
         };
-        let values = saliency::at_image(x, patch, |x| {
-            Ok(self.forward(x, Mode::Infer)?.log_softmax(1)?.narrow(1, label, 1)?)
-        })?;
+        let score =
+            |x: &Tensor| Ok(self.forward(x, Mode::Infer)?.log_softmax(1)?.narrow(1, label, 1)?);
+        let found = Probe::image(x, patch, &score).explain(how)?;
         let grid = Some([image.height / patch, image.width / patch]);
-        let names = (1..=values.len()).map(|n| n.to_string()).collect();
+        let names = (1..=found.values.len()).map(|n| n.to_string()).collect();
         let name = self.preprocessor.labels.name(label);
-        Ok(Saliency { of: format!("the log-probability of {name}"), names, values, grid })
+        Ok(found.named(format!("the log-probability of {name}"), names, grid))
     }
 }
 

@@ -17,8 +17,7 @@ use crate::task::part::Part;
 use crate::task::prediction::unknown_words;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Groups, PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::components::made_up::made_up_lengths;
 use crate::tasks::labels::labelings::likeliest_labelings;
 use crate::tasks::labels::probabilities::{argmax, check_nan};
@@ -623,7 +622,7 @@ impl Model for Labeler {
 }
 
 impl Explains for Labeler {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let text = self.texts(std::slice::from_ref(input))?.remove(0);
         let words = self.split(&text);
         if words.is_empty() {
@@ -632,16 +631,16 @@ impl Explains for Labeler {
         let read = self.encode(&words);
         let batch = self.batch(&[&read])?;
         // What is predicted is one label for each word; all of them together are explained.
-        let mut values = saliency::at_embedding(|| {
+        let score = || {
             let logits = self.model.forward(&batch.sequences(), Mode::Infer)?;
             Ok(logits.log_softmax(-1)?.max(2)?.0.sum_all()?)
-        })?;
+        };
+        let found = Probe::embedding(&score).first(read.words.len()).explain(how)?;
         let names = match self.preprocessor.pieces() {
             None => words.iter().map(|word| word.to_string()).collect(),
             Some(pieces) => read.words.iter().map(|&id| pieces.name(id).to_owned()).collect(),
         };
-        values.truncate(read.words.len());
-        Ok(Saliency { of: "the log-probability of all labels".into(), names, values, grid: None })
+        Ok(found.named("the log-probability of all labels".into(), names, None))
     }
 }
 

@@ -14,8 +14,7 @@ use crate::task::network::{Exported, Network};
 use crate::task::part::Part;
 use crate::task::prediction::Prediction;
 use crate::task::report::{PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use regard::attention::{Attended, Need, Site};
 use regard::models::KernelRegression;
 use regard::tensor::{Better, Parameters, Random, without_gradients};
@@ -413,17 +412,16 @@ impl Model for Regression {
 
 impl Explains for Regression {
     /// How much each column changes what is predicted.
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         if self.config.model.model == Kind::Mean {
             return Err(Error::invalid("the mean of all does not depend on the input"));
         }
         let query = self.numbers(input)?;
         let x = self.standard(&[&query])?.transpose(0, 1)?.contiguous()?;
-        let values = saliency::at_input(x, |x| {
-            Ok(self.regression.predict(&x.transpose(0, 1)?.contiguous()?)?)
-        })?;
+        let score = |x: &Tensor| Ok(self.regression.predict(&x.transpose(0, 1)?.contiguous()?)?);
+        let found = Probe::input(x, &score).explain(how)?;
         let names = self.preprocessor.names[..query.len()].to_vec();
-        Ok(Saliency { of: "the prediction".into(), names, values, grid: None })
+        Ok(found.named("the prediction".into(), names, None))
     }
 }
 

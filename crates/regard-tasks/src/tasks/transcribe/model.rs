@@ -16,8 +16,7 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Groups, PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::task::search_tree::SearchTree;
 use crate::tasks::components::made_up;
 use crate::tasks::components::{SoundFrames, together};
@@ -25,6 +24,7 @@ use crate::tasks::seq2seq::{
     Limit, Sources, VectorSources, Writer, alternatives, decoder_scene, encoder_scene, some_scene,
     weight_maps,
 };
+use regard::Tensor;
 use regard::attention::Need;
 use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
@@ -301,17 +301,17 @@ impl Model for Transcriber {
 }
 
 impl Explains for Transcriber {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let (frames, _) = self.heard(&self.recordings(std::slice::from_ref(input))?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let tokens = self.writer.write_one(&sources)?.tokens;
         let source = sources.batch(&[0])?;
-        let values = saliency::at_input(source.x.clone(), |x| {
-            self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
-        })?;
+        let score =
+            |x: &Tensor| self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens);
+        let found = Probe::input(source.x.clone(), &score).explain(how)?;
         let step = self.config.audio.seconds() * self.config.audio.stride as f64;
-        let names = SoundScene::times(values.len(), step);
-        Ok(Saliency { of: "the log-probability of the output".into(), names, values, grid: None })
+        let names = SoundScene::times(found.values.len(), step);
+        Ok(found.named("the log-probability of the output".into(), names, None))
     }
 }
 

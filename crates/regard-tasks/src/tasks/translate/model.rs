@@ -16,8 +16,7 @@ use crate::task::part::Part;
 use crate::task::prediction::unknown_words;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{Groups, PerExample, Report, ValuesRead};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::task::search_tree::SearchTree;
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{
@@ -470,14 +469,14 @@ impl Model for Translator {
 }
 
 impl Explains for Translator {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let text = self.texts(std::slice::from_ref(input))?.remove(0);
         let sources = self.encode_sources(std::iter::once(&text[..]));
         let tokens = self.writer.write_one(&sources)?.tokens;
         let source = sources.batch(&[0])?;
-        let values = saliency::at_embedding(|| self.writer.log_prob(&source, &tokens))?;
+        let found = Probe::embedding(&|| self.writer.log_prob(&source, &tokens)).explain(how)?;
         let of = "the log-probability of the output".into();
-        Ok(Saliency { of, names: self.columns(&text), values, grid: None })
+        Ok(found.named(of, self.columns(&text), None))
     }
 }
 

@@ -13,8 +13,7 @@ use crate::task::network::{Exported, Network};
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{PerExample, Report};
-use crate::task::saliency;
-use crate::task::saliency::Saliency;
+use crate::task::saliency::{How, Probe, Saliency};
 use crate::tasks::components::made_up::made_up_lengths;
 use crate::tasks::components::{SoundFrames, note_of_rates};
 use crate::tasks::labels::labelings::likeliest_labelings;
@@ -567,22 +566,23 @@ impl Model for Labeler {
 }
 
 impl Explains for Labeler {
-    fn saliency(&self, input: &Input) -> Result<Saliency> {
+    fn saliency(&self, input: &Input, how: How) -> Result<Saliency> {
         let encoded = self.encode_all(&[self.example(input)?])?.remove(0);
         let count = self.length(&encoded);
         let chosen = self.chosen(input, count);
         let batch = self.batch(&[&encoded.vectors[..]])?;
-        let values = saliency::at_input(batch.x.clone(), |x| {
+        let score = |x: &Tensor| {
             let sequences = Sequences { x, ..batch.sequences() };
             let logits = self.model.forward(&sequences, Mode::Infer)?;
             Ok(logits.narrow(1, chosen, 1)?.log_softmax(-1)?.max(2)?.0.sum_all()?)
-        })?;
+        };
+        let found = Probe::input(batch.x.clone(), &score).explain(how)?;
         let names = match self.is_sound() {
             true => SoundScene::times(count, self.key_step()),
             false => (0..count).map(|at| at.to_string()).collect(),
         };
         let of = format!("the log-probability of the label at {}", names[chosen]);
-        Ok(Saliency { of, names, values, grid: None })
+        Ok(found.named(of, names, None))
     }
 }
 
