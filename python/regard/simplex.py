@@ -104,7 +104,8 @@ def _check(name: str, x: Any, axis: Any) -> bool:
         raise TypeError(f"{name} of {type(x).__name__}; it wants a NumPy array or a PyTorch tensor")
     if not isinstance(axis, int) or x.ndim == 0 or not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis {axis} of an array of shape {list(x.shape)}")
-    if not (x.is_floating_point() if is_tensor else x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
+    given: Any = x
+    if not (given.is_floating_point() if is_tensor else given.dtype.kind == "f" or given.dtype.name == "bfloat16"):
         raise TypeError(f"{name} of {x.dtype}; it wants fractions")
     return is_tensor
 
