@@ -1,8 +1,8 @@
 //! The program's arguments: its verbs, and what `--help` says.
 
 use crate::task::{
-    ablate, compare, data, eval, explore, export, heads, import, init, list, options, predict,
-    show, train,
+    ablate, compare, data, eval, explain, explore, export, heads, import, init, list, options,
+    predict, show, train,
 };
 use crate::{attend, bench, completions, info, manual};
 use anyhow::Result;
@@ -41,6 +41,7 @@ enum Verb {
     Show(show::Command),
     Ablate(ablate::Command),
     Heads(heads::Command),
+    Explain(explain::Command),
     Compare(compare::Command),
     Explore(explore::Explore),
     Serve(explore::Serve),
@@ -78,6 +79,7 @@ impl Program {
             Verb::Show(command) => command.run(to),
             Verb::Ablate(command) => command.run(to),
             Verb::Heads(command) => command.run(to),
+            Verb::Explain(command) => command.run(to),
             Verb::Compare(command) => command.run(to),
             Verb::Explore(command) => command.run(to),
             Verb::Serve(command) => command.run(to),

@@ -120,6 +120,26 @@ inEveryView("saliency stands beside attention, with the warning", async (page) =
   assert.match(await page.locator("#caution").innerText(), /attention is not an explanation/);
 });
 
+inEveryView("each way of telling what matters is tried by taking words away", async (page) => {
+  const run = await runOf("classify");
+  await open(page, { run: run.id });
+  if (!(await page.locator("#saliency[open]").count())) await page.locator("#saliency summary").click();
+  const seen = new Set();
+  for (const method of ["gradient-input", "integrated-gradients", "attention", "attention-gradient"]) {
+    const answer = page.waitForResponse((response) => response.url().endsWith("/api/saliency"));
+    if (method !== "gradient-input") await page.locator("#method").selectOption(method);
+    if (method !== "gradient-input") assert.equal((await (await answer).json()).method, method);
+    const name = await page.locator("#method option:checked").innerText();
+    await page.locator("#saliency h2", { hasText: name }).first().waitFor();
+    assert.equal(await page.locator("#faithfulness path").count(), 3, "a line for each order");
+    seen.add(await page.locator("#saliency .words").first().innerText());
+  }
+  assert.ok(seen.size >= 3, "other methods, other values");
+  await page.locator("#method").selectOption("rollout");
+  await page.locator("#saliency p", { hasText: "self-attention" }).waitFor();
+  assert.equal(await page.locator("#method").count(), 1, "another can be chosen");
+});
+
 inEveryView("the saliency of a picture lies over it, beside the attention", async (page) => {
   for (const task of ["image", "caption"]) {
     const run = await runOf(task);

@@ -90,9 +90,9 @@ function drawn(line, color, { px, py }) {
 /**
  * @param {string} name
  * @param {{name: string, color?: number, points: [number, number][]}[]} lines
- * @param {{mark?: number | null}} [more] where the eye should be
+ * @param {{mark?: number | null, over?: string}} [more] where the eye should be, and what several lines go over
  */
-export function chart(name, lines, { mark = null } = {}) {
+export function chart(name, lines, { mark = null, over = t("over epochs") } = {}) {
   const all = lines.flatMap((line) => line.points).filter(([, y]) => Number.isFinite(y));
   const title = make("h2", {}, t(name));
   if (!all.length)
@@ -110,7 +110,7 @@ export function chart(name, lines, { mark = null } = {}) {
     axes(scale, mark),
     lines.map((line, i) => drawn(line, named(line.color ?? i, isDark()), scale)),
   );
-  const value = make("span", { class: "quiet small number" }, lines.length === 1 ? last[0] : t("over epochs"));
+  const value = make("span", { class: "quiet small number" }, lines.length === 1 ? last[0] : over);
   return make(
     "figure",
     { class: "card", "data-measure": name },

@@ -233,6 +233,29 @@ export const CHINESE = {
   "Gradient saliency beside attention": "梯度显著性与注意力对照",
   "Attention, the mean over all maps": "注意力（全部图的平均）",
   "Gradient × input": "梯度 × 输入",
+  "Integrated gradients": "积分梯度",
+  Attention: "注意力",
+  "Attention × gradient": "注意力 × 梯度",
+  Rollout: "逐层累积",
+  "How it is told what matters": "判断重要程度的方法",
+  "While parts of the input are taken away": "逐步去掉输入的各部分时",
+  "what matters most first": "最重要的先去掉",
+  "what matters least first": "最不重要的先去掉",
+  "in any order": "随机顺序",
+  "over % taken away": "横轴：已去掉的百分比",
+  "On the mean it falls by {most} where what matters most goes first, by {random} in any order, by {least} where what matters least goes first. The larger the first and the smaller the last, the more this explanation is right.":
+    "先去掉最重要的部分时平均下降 {most}，随机顺序时下降 {random}，先去掉最不重要的部分时下降 {least}。前者越大、后者越小，这种解释就越可信。",
+  "integrated gradients: the values add up to what the input changes, compared with all of its vectors being zero":
+    "积分梯度：各值之和等于输入与全零向量相比带来的变化",
+  "attention: the mean weight of each part; what was read, not what it was worth":
+    "注意力：每一部分的平均权重；说明读了什么，而不是它有多大作用",
+  "attention × gradient: what each weight adds to the output, as far as a small change tells":
+    "注意力 × 梯度：就微小变化而言，每个权重对输出的贡献",
+  "a rollout follows self-attention through the layers that read; this model has none":
+    "逐层累积沿着编码器各层的自注意力；这个模型没有自注意力",
+  "this model has no attention that looks at its input": "这个模型没有读取输入的注意力",
+  "rollout: the weights of all layers together; half of each layer is what is carried on":
+    "逐层累积：所有层的权重相乘；每层有一半是直接传下去的部分",
   "Attention, the mean over rows and heads": "注意力（各行各头的平均）",
   Beam: "集束",
   "Beam: what else could have been written": "集束搜索：还可能写出什么",

@@ -5,10 +5,10 @@ use crate::cache::{Cache, Key};
 use crate::difference::difference;
 use crate::measures::measures;
 use crate::refusal::Refusal;
-use crate::rollout::rollout;
+use crate::rollout::rollouts;
 use regard_picture::scene::{Map, Scene};
 use regard_tasks::Error;
-use regard_tasks::task::{How, Input, Model, Prediction};
+use regard_tasks::task::{Input, Method, Model, Prediction};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -82,7 +82,7 @@ impl Ready {
             "before": before,
             "difference": difference,
             "truth": self.run.truth(model, input),
-            "scenes": scenes.iter().map(|(name, scene)| described(name, scene)).collect::<Vec<_>>(),
+            "scenes": described(&scenes),
             "blank": blank,
             "sound": sound,
         }))
@@ -90,14 +90,11 @@ impl Ready {
 
     /// How much each part of the input changes what is predicted.
     pub(crate) fn saliency(&self) -> Result<Value, Refusal> {
-        let how = How::default();
-        let saliency =
-            self.changes.during(|| self.loaded.model.abilities().saliency(&self.input, how))?;
+        let saliency = self
+            .changes
+            .during(|| self.loaded.model.abilities().saliency(&self.input, self.how))?;
         let mut value = json!(saliency);
-        value["note"] = json!(
-            "gradient × input: how the output would change with a small change there; like attention \
-             weights, no proof of why it was given"
-        );
+        value["note"] = json!(note(self.how.method));
         Ok(value)
     }
 
@@ -106,6 +103,29 @@ impl Ready {
         let tree =
             self.changes.during(|| self.loaded.model.abilities().search_tree(&self.input))?;
         Ok(json!(tree))
+    }
+}
+
+/// What a method tells.
+fn note(method: Method) -> &'static str {
+    match method {
+        Method::IntegratedGradients => {
+            "integrated gradients: the values add up to what the input changes, compared with all of its \
+             vectors being zero"
+        }
+        Method::Attention => {
+            "attention: the mean weight of each part; what was read, not what it was worth"
+        }
+        Method::AttentionGradient => {
+            "attention × gradient: what each weight adds to the output, as far as a small change tells"
+        }
+        Method::Rollout => {
+            "rollout: the weights of all layers together; half of each layer is what is carried on"
+        }
+        _ => {
+            "gradient × input: how the output would change with a small change there; like attention \
+             weights, no proof of why it was given"
+        }
     }
 }
 
@@ -118,12 +138,15 @@ fn is_sound(scenes: &[(String, Scene)]) -> bool {
     scenes.iter().any(|(_, scene)| matches!(scene, Scene::Sound(sound) if sound.unit == "seconds"))
 }
 
-/// A scene with all that is said of it.
-pub(crate) fn described(name: &str, scene: &Scene) -> Value {
-    json!({
-        "name": name,
-        "scene": scene.compact(),
-        "measures": measures(scene),
-        "rollout": rollout(scene).as_ref().map(Map::compact),
-    })
+/// Scenes with all that is said of each.
+pub(crate) fn described(scenes: &[(String, Scene)]) -> Vec<Value> {
+    let one = |((name, scene), rollout): (&(String, Scene), Option<Map>)| {
+        json!({
+            "name": name,
+            "scene": scene.compact(),
+            "measures": measures(scene),
+            "rollout": rollout.as_ref().map(Map::compact),
+        })
+    };
+    scenes.iter().zip(rollouts(scenes)).map(one).collect()
 }

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::runs::{Loaded, OneRun, Runs};
 use crate::worker::View;
 use regard::attention::Intervention;
-use regard_tasks::task::Input;
+use regard_tasks::task::{How, Input, Method};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ pub(crate) struct Question {
     pub(crate) map: Option<usize>,
     #[serde(default, rename = "as")]
     pub(crate) form: Option<String>,
+    /// Of saliency: how it is told what matters; the answer then tries it, too.
+    #[serde(default)]
+    method: Option<Method>,
 }
 
 /// A question whose run is there; its input is read where the model is.
@@ -39,6 +42,7 @@ pub(crate) struct Found {
     changes: Changes,
     input: Asked,
     limits: Limits,
+    pub(crate) method: Option<Method>,
 }
 
 /// A question that can be answered.
@@ -47,6 +51,7 @@ pub(crate) struct Ready {
     pub(crate) loaded: Loaded,
     pub(crate) input: Input,
     pub(crate) changes: Intervention,
+    pub(crate) how: How,
 }
 
 impl Question {
@@ -61,7 +66,7 @@ impl Question {
             }
             (None, _) => None,
         };
-        Ok(Found { run, view, changes, input: self.input, limits })
+        Ok(Found { run, view, changes, input: self.input, limits, method: self.method })
     }
 }
 
@@ -74,6 +79,8 @@ impl Found {
         let input = self.input.input(form)?;
         self.limits.check(&input, form)?;
         let changes = self.changes.intervention(&*loaded.model, &self.limits)?;
-        Ok(Ready { run: self.run, loaded, input, changes })
+        let how =
+            How { method: self.method.unwrap_or_default(), faithfulness: self.method.is_some() };
+        Ok(Ready { run: self.run, loaded, input, changes, how })
     }
 }

@@ -41,6 +41,7 @@ const FILES: &[(&str, &[u8])] = &[
     file!("views.css"),
     file!("views/answer.js"),
     file!("views/ask.js"),
+    file!("views/attribution.js"),
     file!("views/beam.js"),
     file!("views/cell.js"),
     file!("views/change.js"),

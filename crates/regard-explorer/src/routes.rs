@@ -134,6 +134,11 @@ impl Explorer {
         };
         let (question, held) = self.room.json_body::<Question>(request, &self.limits).await?;
         let mut found = question.find(&self.runs, self.limits)?;
+        // Each method has an answer of its own; a newer question overtakes that of another.
+        let kept = match (kind, found.method) {
+            ("saliency", Some(method)) => method.name(),
+            _ => kind,
+        };
         let (own, mut view) = (self.clone(), found.view.take());
         // A view asks several kinds of questions; none overtakes another kind.
         if let Some(view) = &mut view {
@@ -141,7 +146,7 @@ impl Explorer {
         }
         let work = move || {
             let _held = held;
-            found.ready()?.cached(kind, &own.cache, answer)
+            found.ready()?.cached(kept, &own.cache, answer)
         };
         let bytes = self.worker.run(view, work).await?;
         Ok(bytes_response("application/json", bytes.to_vec()))

@@ -290,6 +290,37 @@ fn saliency_is_told_for_every_task_that_has_a_gradient() {
 }
 
 #[test]
+fn a_method_of_saliency_is_tried_by_taking_parts_away() {
+    let server = &served().server;
+    let of = |run: &str, method: &str| {
+        let question = json!({ "run": run, "input": example(0), "method": method });
+        post(server, "/api/saliency", &question)
+    };
+    let all = ["gradient-input", "integrated-gradients", "attention", "attention-gradient"];
+    let answers = all.map(|method| of("words", method).json());
+    for (method, answer) in all.into_iter().zip(&answers) {
+        assert_eq!(answer["method"], method);
+        let faithful = &answer["faithfulness"];
+        let removed = faithful["removed"].as_array().unwrap();
+        assert_eq!((&removed[0], &removed[removed.len() - 1]), (&json!(0.0), &json!(1.0)));
+        for curve in ["most", "least", "random"] {
+            let scores = faithful[curve]["scores"].as_array().unwrap();
+            assert_eq!(scores.len(), removed.len(), "{method}");
+        }
+    }
+    // What is kept of one method is not given for another.
+    assert!(answers.windows(2).all(|pair| pair[0]["values"] != pair[1]["values"]));
+    let rollout = of("heads", "rollout").json();
+    let sum: f64 = rollout["values"].as_array().unwrap().iter().filter_map(Value::as_f64).sum();
+    assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+    // Recurrent layers have no self-attention, and there is no such method.
+    let refused = of("words", "rollout");
+    assert_eq!(refused.status, 422);
+    assert!(refused.error().contains("self-attention"), "{}", refused.error());
+    assert!((400..500).contains(&of("words", "gradients").status));
+}
+
+#[test]
 fn a_beam_is_a_tree_whose_best_leaf_is_the_output() {
     let server = &served().server;
     let question = json!({ "run": "words", "input": example(0) });

@@ -1,4 +1,4 @@
-//! The verbs on tasks: `train`, `eval`, `predict`, `show`, `ablate`, `heads`, `compare`, `list`, `options`, `init`,
+//! The verbs on tasks: `train`, `eval`, `predict`, `show`, `ablate`, `heads`, `explain`, `compare`, `list`, `options`, `init`,
 //! `data`, `export`, `import`.
 
 pub mod ablate;
@@ -8,6 +8,7 @@ mod comparison_table;
 pub mod data;
 mod device;
 pub mod eval;
+pub mod explain;
 pub mod explore;
 pub mod export;
 pub mod heads;

@@ -3,13 +3,14 @@
 use crate::file::regard;
 
 /// All that the program does.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "train",
     "eval",
     "predict",
     "show",
     "ablate",
     "heads",
+    "explain",
     "compare",
     "explore",
     "serve",

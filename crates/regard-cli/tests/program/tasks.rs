@@ -155,6 +155,45 @@ fn heads_are_taken_away_over_a_part_and_what_they_do_is_told() {
 }
 
 #[test]
+fn what_matters_is_told_in_several_ways_and_each_is_tried() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let small = ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
+    let sets: Vec<&str> = small.iter().flat_map(|one| ["--set", one]).collect();
+    said(&[&["train", "classify", "--out", &run], &sets[..]].concat());
+    let told = said(&["explain", &run, "a good film"]);
+    for words in
+        ["integrated-gradients", "attention", "(fall)", "(any order)", "rollout: a rollout follows"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(told.lines().any(|line| line.trim_start().starts_with("film ")), "{told}");
+    let one = ["explain", &run, "a good film", "--method", "integrated-gradients", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&said(&one)).unwrap();
+    let values = json[0]["values"].as_array().unwrap().iter();
+    let sum: f64 = values.filter_map(serde_json::Value::as_f64).sum();
+    let known = json[0]["difference"].as_f64().unwrap();
+    assert!((sum - known).abs() < 0.03, "{sum} and {known}");
+    let part = said(&["explain", &run, "--part", "validation", "--examples", "3"]);
+    assert!(
+        part.starts_with("validation part, 3 examples\n") && part.contains("any order"),
+        "{part}"
+    );
+    let cases = [
+        (vec!["a good film", "--method", "rollout"], "self-attention"),
+        (vec!["a good film", "--method", "rollouts"], "there is no method `rollouts`"),
+        (vec!["a good film", "--examples", "3"], "without an input"),
+        (vec!["--method", "rollout"], "--method is for one input"),
+        (vec!["--examples", "0"], "`examples` cannot be 0"),
+        (vec!["a", "b"], "one input is explained at a time"),
+    ];
+    for (arguments, words) in cases {
+        let told = refused(&[&["explain", &run], &arguments[..]].concat());
+        assert!(told.contains(words), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
 fn killed_in_the_middle_and_resumed_it_ends_with_the_same_bits() {
     let folder = TempDir::new().unwrap();
     let more = ["--set", "epochs=4", "--set", "dropout=0.2"];

@@ -8,6 +8,7 @@ import { isAskable, sentence, session } from "../session.js";
 import { isChanged, view } from "../state.js";
 import { colors } from "../theme.js";
 import { t } from "../words.js";
+import { chosen, curve, methodName, methods } from "./attribution.js";
 import { pictureOf } from "./patches.js";
 import { drawBeam } from "./beam.js";
 import { drawMatters } from "./matters.js";
@@ -61,9 +62,16 @@ function fold(name, title, draw) {
 
 async function look(name, body, draw) {
   if (!isAskable(view.input)) return;
-  const request = { run: view.runs[0], input: view.input, changes: isChanged(view.changes) ? view.changes : null };
+  const request = {
+    run: view.runs[0],
+    input: view.input,
+    changes: isChanged(view.changes) ? view.changes : null,
+    ...(name === "saliency" && { method: chosen.method }),
+  };
+  const again = () => look(name, body, draw);
   const key = JSON.stringify([
     request.run,
+    name === "saliency" && chosen.method,
     request.changes,
     request.input?.kind === "bytes"
       ? [request.input.name, request.input.base64?.length, request.input.moment]
@@ -81,13 +89,14 @@ async function look(name, body, draw) {
     known[name] = found;
   }
   const { answer, refusal } = known[name];
-  fill(body, refusal ? make("p", { class: "quiet" }, refusal) : draw(answer));
+  const drawn = refusal ? make("p", { class: "quiet" }, refusal) : draw(answer);
+  fill(body, name === "saliency" && methods(again), drawn);
 }
 
 /** The weight that each key got, the mean over rows, beside what the gradient says of it. */
 function drawSaliency(answer) {
   const values = Float32Array.from(answer.values, (value) => Math.abs(value ?? NaN));
-  if (answer.grid) return [patches(answer, values), note(answer)];
+  if (answer.grid) return [patches(answer, values), curve(answer), note(answer)];
   const one = session.answer.scenes.find(
     (scene) => readsInput(scene) && axesOf(scene)?.columns.length === answer.names.length,
   );
@@ -120,8 +129,9 @@ function drawSaliency(answer) {
     );
   };
   return [
-    line(`${t("Gradient × input")} (${ofWhat(answer.of)})`, values),
+    line(`${methodName(answer.method)} (${ofWhat(answer.of)})`, values),
     attention && line(t("Attention, the mean over rows and heads"), attention),
+    curve(answer),
     note(answer),
   ];
 }
@@ -169,7 +179,7 @@ function patches(answer, values) {
   return make(
     "div",
     { class: "pair" },
-    over(`${t("Gradient × input")} (${ofWhat(answer.of)})`, values, [rows, columns]),
+    over(`${methodName(answer.method)} (${ofWhat(answer.of)})`, values, [rows, columns]),
     attention && over(t("Attention, the mean over all maps"), attention, [image.scene.rows, image.scene.columns]),
   );
 }
