@@ -124,7 +124,7 @@ def test_capped_scores_and_sinks_are_the_formula_s_with_gradients(softcap, sunk,
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
     plain = [x.detach().numpy() for x in (q, k, v)]
     own = {"softcap": softcap, "sinks": None if sinks is None else sinks.detach().numpy()}
-    own |= {"scale": None if scale is None else float(torch.as_tensor(scale).detach()), "attn_mask": mask.numpy()}
+    own |= {"scale": scale.item() if isinstance(scale, torch.Tensor) else scale, "attn_mask": mask.numpy()}
     arrays, more = regard.attention(*plain, **own, return_aux=("lse", "weights"))
     for a, b in ((arrays, out), (more.weights, weights), (more.lse, lse)):
         np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-9, atol=1e-12)

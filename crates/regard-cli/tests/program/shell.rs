@@ -54,7 +54,7 @@ fn the_manual_has_a_page_for_every_verb() {
     for verb in ["regard", "regard-train", "regard-show", "regard-attend", "regard-man"] {
         assert!(names.contains(&format!("{verb}.1")), "{names:?}");
     }
-    assert_eq!(names.len(), 21);
+    assert_eq!(names.len(), 22);
     let page = fs::read_to_string(folder.path().join("man1/regard-train.1")).unwrap();
     assert!(page.contains(".TH regard-train 1"), "{page}");
     assert!(page.contains("\\fBregard train\\fR") && page.contains("dry\\-run"), "{page}");

@@ -47,9 +47,13 @@ impl Placement {
     }
 }
 
-/// Whether the first GPU can be computed on.
+/// Whether the first GPU can be computed on: that wants more than a driver, since kernels are compiled there.
 fn has_gpu() -> bool {
-    Tensor::scalar(0f32).and_then(|x| x.to_device(Device::Cuda(0))).is_ok()
+    let two = || -> regard::Result<f64> {
+        let one = Tensor::scalar(1f32).to_device(Device::Cuda(0))?;
+        one.add(&one)?.item()
+    };
+    two().is_ok_and(|two| two == 2.0)
 }
 
 impl FromStr for Placement {

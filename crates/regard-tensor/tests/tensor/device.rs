@@ -41,6 +41,8 @@ fn normal(seed: u64, shape: &[usize], dtype: DType) -> Tensor {
 /// How far results on the device are from those in main memory, relative to the largest.
 #[track_caller]
 fn close(name: &str, there: &[Tensor], cpu: &[Tensor], most: f64) {
+    // Otherwise the CPU is compared with itself.
+    assert_ne!(device(), Device::Cpu, "REGARD_TEST_DEVICE names the GPU");
     assert_eq!(there.len(), cpu.len(), "{name}");
     for (a, b) in there.iter().zip(cpu) {
         assert_eq!(a.device(), device(), "{name}");

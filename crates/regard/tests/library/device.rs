@@ -11,7 +11,7 @@ use regard_tensor::fallbacks;
 use std::collections::BTreeMap;
 
 fn device() -> Device {
-    std::env::var("REGARD_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
+    std::env::var("REGARD_TEST_DEVICE").expect("it names the GPU").parse().unwrap()
 }
 
 /// The losses of a few steps of Adam, and what a greedy search writes after them.

@@ -619,7 +619,7 @@ fn bad_configurations_are_refused_by_name() {
     assert_eq!(error, "encoder: sequence 2 has length 9, longer than the batch, which has 4");
     let far = Sentences::new(&[vec![9]], 0).unwrap();
     let error = model.greedy(&far, 4).unwrap_err().to_string();
-    assert_eq!(error, "rows: index 9 at place 0 is not within 0..9");
+    assert_eq!(error, "embed: index 9 at place 0 is not within 0..9");
 }
 
 #[test]
