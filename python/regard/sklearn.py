@@ -52,7 +52,8 @@ class _Estimator(BaseEstimator):
         shutil.copytree(self.run_.folder, folder)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
+        kept: Any = super().__getstate__()
+        state: dict[str, Any] = dict(kept)
         run: Run | None = state.pop("run_", None)
         state.pop("_folder", None)
         if run is not None:
@@ -152,7 +153,8 @@ class RegardClassifier(ClassifierMixin, _Estimator):
 
     def _samples(self, X: Any) -> list[Any]:
         if self._reads == "rows":
-            return self._vectors(validate_data(self, X, reset=False, dtype=np.float64))
+            checked: Any = validate_data(self, X, reset=False, dtype=np.float64)
+            return self._vectors(checked)
         is_such = _is_texts(X) if self._reads == "texts" else _is_sets(X)
         if not is_such:
             raise ValueError(f"X is {type(X).__name__}; it was fitted to {self._reads}, and wants them")

@@ -156,7 +156,8 @@ def train(
     elif has_parts(data):
         if validation is not None or test is not None:
             raise TypeError("data has parts, and validation or test is given as well")
-        parts = dict(data)
+        whole: Any = data
+        parts = dict(whole)
     parts = {part: one for part, one in parts.items() if one is not None}
     given = settings(options)
     if parts and (task is None or resume is not None):
