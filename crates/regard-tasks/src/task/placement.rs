@@ -50,7 +50,7 @@ impl Placement {
 /// Whether the first GPU can be computed on: that wants more than a driver, since kernels are compiled there.
 fn has_gpu() -> bool {
     let two = || -> regard::Result<f64> {
-        let one = Tensor::scalar(1f32).to_device(Device::Cuda(0))?;
+        let one = Tensor::scalar(1f32)?.to_device(Device::Cuda(0))?;
         one.add(&one)?.item()
     };
     two().is_ok_and(|two| two == 2.0)
