@@ -237,13 +237,13 @@ export const CHINESE = {
   Attention: "注意力",
   "Attention × gradient": "注意力 × 梯度",
   Rollout: "逐层累积",
-  "How it is told what matters": "判断重要程度的方法",
+  "Method of attribution": "判断重要程度的方法",
   "While parts of the input are taken away": "逐步去掉输入的各部分时",
   "what matters most first": "最重要的先去掉",
   "what matters least first": "最不重要的先去掉",
-  "in any order": "随机顺序",
-  "over % taken away": "横轴：已去掉的百分比",
-  "On the mean it falls by {most} where what matters most goes first, by {random} in any order, by {least} where what matters least goes first. The larger the first and the smaller the last, the more this explanation is right.":
+  "in random order": "随机顺序",
+  "% taken away": "横轴：已去掉的百分比",
+  "On average it falls by {most} if what matters most is taken away first, by {random} in random order, and by {least} if what matters least goes first. The larger the first number and the smaller the last, the more faithful the explanation.":
     "先去掉最重要的部分时平均下降 {most}，随机顺序时下降 {random}，先去掉最不重要的部分时下降 {least}。前者越大、后者越小，这种解释就越可信。",
   "integrated gradients: the values add up to what the input changes, compared with all of its vectors being zero":
     "积分梯度：各值之和等于输入与全零向量相比带来的变化",

@@ -33,7 +33,7 @@ export function methods(again) {
     },
     METHODS.map(([value, name]) => make("option", { value, selected: value === chosen.method }, t(name))),
   );
-  return make("label", { class: "row" }, t("How it is told what matters"), select);
+  return make("label", { class: "row" }, t("Method of attribution"), select);
 }
 
 /** What is predicted while parts of the input go, in three orders. @param {any} answer */
@@ -43,7 +43,7 @@ export function curve(answer) {
   const orders = /** @type {[string, any][]} */ ([
     ["what matters most first", faithful.most],
     ["what matters least first", faithful.least],
-    ["in any order", faithful.random],
+    ["in random order", faithful.random],
   ]);
   const lines = orders.map(([name, { scores }], color) => ({
     name: t(name),
@@ -53,13 +53,13 @@ export function curve(answer) {
   return make(
     "div",
     { id: "faithfulness" },
-    chart("While parts of the input are taken away", lines, { over: t("over % taken away") }),
+    chart("While parts of the input are taken away", lines, { over: t("% taken away") }),
     key(lines.map(({ name }) => name)),
     make(
       "p",
       { class: "small" },
       t(
-        "On the mean it falls by {most} where what matters most goes first, by {random} in any order, by {least} where what matters least goes first. The larger the first and the smaller the last, the more this explanation is right.",
+        "On average it falls by {most} if what matters most is taken away first, by {random} in random order, and by {least} if what matters least goes first. The larger the first number and the smaller the last, the more faithful the explanation.",
         { most: written(faithful.most.area), random: written(faithful.random.area), least: written(faithful.least.area) },
       ),
     ),
