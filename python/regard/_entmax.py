@@ -9,6 +9,10 @@ import torch
 from torch import Tensor
 
 
+#: Below this α everything is computed in float64.
+_STEEP = 1.05
+
+
 def entmax(x: Tensor, alpha: Any, axis: int, n_iter: int | None) -> Tensor:
     """As ``regard.entmax``."""
     from .simplex import _EXACT, _normalized
@@ -21,8 +25,9 @@ def entmax(x: Tensor, alpha: Any, axis: int, n_iter: int | None) -> Tensor:
             given = alpha.expand(shape)
         except RuntimeError:
             raise ValueError(f"alpha has shape {list(alpha.shape)}, which does not broadcast to {shape}") from None
-        if not bool((given > 1.0).all()):
-            raise ValueError(f"alpha has {given.min().item():g}; a tensor of them wants numbers above 1, a number from 1 on")
+        wrong = given[~((given > 1.0) & (given < math.inf))]
+        if wrong.numel():
+            raise ValueError(f"alpha has {wrong[0].item():g}; a tensor of them wants finite numbers above 1, a number from 1 on")
     elif isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
         raise TypeError(f"alpha is {type(alpha).__name__}; it wants a number, or a tensor of them")
     elif not 1.0 <= alpha < math.inf:
@@ -32,7 +37,9 @@ def entmax(x: Tensor, alpha: Any, axis: int, n_iter: int | None) -> Tensor:
         return exact
     else:
         given = torch.full([1] * x.ndim, float(alpha), dtype=torch.float64, device=x.device)
-    compute = torch.float64 if x.dtype is torch.float64 else torch.float32
+    # Near 1 the weights are powers of 1/(α − 1), which make rounding that much larger.
+    is_steep = bool((given < _STEEP).any()) if isinstance(alpha, Tensor) else alpha < _STEEP
+    compute = torch.float64 if is_steep or x.dtype is torch.float64 else torch.float32
     bisections = n_iter or (60 if compute is torch.float64 else 30)
     last: Tensor = _Entmax.apply(x.movedim(axis, -1).to(compute), given.movedim(axis, -1).to(compute), bisections)
     return last.movedim(-1, axis).to(x.dtype)

@@ -144,6 +144,7 @@ WRONG = {
     "an alpha below 1": (ValueError, "from 1 on", lambda: regard.entmax(X, 0.9)),
     "an alpha below 1 of an array": (ValueError, "from 1 on", lambda: regard.entmax(X.numpy(), np.array([0.5]))),
     "a tensor at 1": (ValueError, "above 1", lambda: regard.entmax(X, torch.ones(1))),
+    "an endless tensor": (ValueError, "alpha has inf", lambda: regard.entmax(X, torch.tensor(float("inf")))),
     "an alpha for each score": (ValueError, "broadcast", lambda: regard.entmax(X, torch.full((2, 3), 1.5))),
     "a word": (TypeError, "alpha", lambda: regard.entmax(X, "1.5")),
     "no bisection": (ValueError, "n_iter", lambda: regard.entmax(X, 1.3, n_iter=0)),
@@ -163,3 +164,16 @@ def test_what_cannot_be_meant_is_refused(name):
     kind, part, call = WRONG[name]
     with pytest.raises(kind, match=part):
         call()
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_near_softmax_half_the_digits_are_not_lost(dtype, learned):
+    rows, worst = scores(6, 40, seed=9).to(dtype), 0.0
+    for alpha in (1.2, 1.06, 1.05, 1.04, 1.01, 1.001, 1.0001, 1.00001, 1.000001):
+        # As the type of a parameter has it.
+        given = torch.tensor(alpha, dtype=torch.float32)
+        found = regard.entmax(rows, given if learned else given.item())
+        expected = np.stack([solved(row.double(), given.item()) for row in rows])
+        worst = max(worst, float((found.double() - torch.from_numpy(expected)).abs().max()))
+    assert worst < {torch.float32: 2e-6, torch.bfloat16: 4e-3, torch.float16: 5e-4}[dtype], worst
