@@ -131,10 +131,6 @@ def comments(path):
     return "\n".join([*re.findall(r"^ *//[/!]?(.*)$", text, flags=re.MULTILINE), "", prose(path)])
 
 
-# Not mended yet.
-UNREAD = {"operator.py", "_arguments.py", "_tensors.py", "transformers.py", "run.py", "scene.py"}
-
-
 def commented():
     """Every file whose comments are read."""
     found = []
@@ -143,7 +139,7 @@ def commented():
     found += (CHECKOUT / "crates" / "regard-explorer" / "page").rglob("*.js")
     python = CHECKOUT / "python"
     found += [python / "README.md", *(python / "regard").rglob("*.py"), *(python / "examples").glob("*.ipynb")]
-    return sorted(path for path in found if path.name not in UNREAD and path.name != "chinese.js")
+    return sorted(path for path in found if path.name != "chinese.js")
 
 
 def files():

@@ -50,7 +50,7 @@ attention interface; load it with attn_implementation='eager'
 
 def register() -> None:
     """Makes ``attn_implementation="regard"`` known, and ``"regard_weights"``, which always returns the weights
-    (for ``output_attentions``: some models do not tell the kernels that they are wanted)."""
+    (for ``output_attentions``: some models do not tell the kernels when to give them)."""
     for name, function in zip(NAMES, (_forward, _forward_with_weights)):
         AttentionInterface.register(name, function)
         # Without it padding would be ignored in silence.
