@@ -110,6 +110,7 @@ mod ops;
 mod optim;
 mod parallel;
 mod parameter;
+mod precision;
 mod random;
 mod storage;
 mod tape;
@@ -117,7 +118,7 @@ mod tensor;
 
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
-pub use backend::cuda::fallbacks;
+pub use backend::cuda::{downloads, fallbacks};
 pub use buffer::Memory;
 pub use device::Device;
 pub use dtype::{DType, Float, Scalar};
@@ -128,9 +129,10 @@ pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
 pub use load_report::LoadReport;
 pub use nested::NestedArray;
-pub use ops::{Index, Indices, Recurred, RecurrentStart, SlidingWindow};
+pub use ops::{Index, Indices, Recurred, RecurrentStart, SlidingWindow, lerp_all};
 pub use optim::{Better, Decay, Optimizer, Plateau, Schedule, UpdateRule};
 pub use parameter::{Parameter, Parameters, limit_parameters};
+pub use precision::{Precision, precision, with_precision};
 pub use random::Random;
 pub use tape::{Gradients, Parents, Variable, with_gradients, without_gradients};
 pub use tensor::Tensor;

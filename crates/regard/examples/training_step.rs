@@ -1,6 +1,6 @@
 //! How long a whole training step takes: forward, loss, backward, clipping, AdamW. The loss is read after the last.
 //!
-//!     cargo run --release -p regard --example training_step -- DEVICE [CASE] [STEPS]
+//!     cargo run --release -p regard --example training_step -- DEVICE [CASE] [STEPS] [f32 | bf16]
 //!
 //! `bench/compare_training.py` takes the same steps in PyTorch.
 
@@ -12,6 +12,7 @@ use regard::models::{
     Tied, VisionTransformer, VisionTransformerConfig,
 };
 use regard::prelude::*;
+use regard::tensor::{Precision, with_precision};
 use std::time::Instant;
 
 type Loss = Box<dyn Fn(&Random) -> Result<Tensor>>;
@@ -157,7 +158,12 @@ fn graph(
 }
 
 /// Milliseconds of a step, those until all was asked of the device, and the loss of the last.
-fn time((_, make): &Case, device: Device, steps: usize) -> Result<[f64; 3]> {
+fn time(
+    (_, make): &Case,
+    device: Device,
+    steps: usize,
+    precision: Precision,
+) -> Result<[f64; 3]> {
     let parameters = Parameters::new(DType::F32, 1);
     let loss = make(&parameters, device)?;
     parameters.to_device(device)?;
@@ -166,7 +172,7 @@ fn time((_, make): &Case, device: Device, steps: usize) -> Result<[f64; 3]> {
     let mut run = |steps: usize| -> Result<[f64; 3]> {
         let (mut last, start) = (None, Instant::now());
         for _ in 0..steps {
-            let loss = loss(&random)?;
+            let loss = with_precision(precision, || loss(&random))?;
             optimizer.step(&loss.backward()?, 1e-4)?;
             last = Some(loss);
         }
@@ -185,8 +191,9 @@ fn main() -> Result<()> {
     let device = given.first().map_or(Ok(Device::Cpu), |name| name.parse())?;
     let only = given.get(1).map_or("", String::as_str);
     let steps = given.get(2).and_then(|steps| steps.parse().ok()).unwrap_or(20);
+    let precision = given.get(3).map_or(Ok(Precision::F32), |name| name.parse())?;
     for case in CASES.iter().filter(|(name, _)| name.contains(only)) {
-        match time(case, device, steps) {
+        match time(case, device, steps, precision) {
             Ok([done, asked, loss]) => {
                 println!("{:28} {done:9.3} ms a step, asked in {asked:.3}, loss {loss:.4}", case.0)
             }

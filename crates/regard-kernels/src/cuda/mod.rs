@@ -32,7 +32,7 @@ pub use cache::Cache;
 pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
-pub use step::{Operand, Product, ProductBase};
+pub use step::{Factors, Operand, Product, ProductBase};
 
 use crate::error::Error;
 use cudarc::driver::{DriverError, sys};

@@ -2,7 +2,7 @@
 
 use crate::options::class_weights::ClassWeights;
 use crate::options::template::Options;
-use regard::tensor::{Better, Decay, Plateau, Schedule, UpdateRule};
+use regard::tensor::{Better, Decay, Plateau, Precision, Schedule, UpdateRule};
 use regard_data::files::BatchSize;
 use regard_data::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,9 @@ pub struct TrainingConfig {
     pub plateau_patience: u64,
     /// Gradients are clipped to this norm; 0 for no clipping.
     pub clip_norm: f64,
+    /// In what numbers matrices are multiplied in a step.
+    #[serde(default)]
+    pub precision: PrecisionKind,
     /// Decay of the exponential moving average (EMA) of the parameters; 0 for none.
     pub ema_decay: f64,
     /// Epochs from one validation, with its record and checkpoint, to the next.
@@ -85,6 +88,27 @@ pub enum OptimizerKind {
     Adamw,
     /// Stochastic gradient descent, with momentum.
     Sgd,
+}
+
+/// In what numbers matrices are multiplied in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrecisionKind {
+    /// f32.
+    #[default]
+    F32,
+    /// Factors in bf16, sums in f32.
+    Bf16,
+}
+
+impl PrecisionKind {
+    /// As the library has it.
+    pub(crate) fn of_products(self) -> Precision {
+        match self {
+            Self::F32 => Precision::F32,
+            Self::Bf16 => Precision::Bf16,
+        }
+    }
 }
 
 /// How the learning rate decays.

@@ -2,7 +2,7 @@
 //! Juditsky 1992).
 
 use regard::Tensor;
-use regard::tensor::{Parameter, Parameters, without_gradients};
+use regard::tensor::{Parameter, Parameters, lerp_all};
 use regard_data::Result;
 use std::collections::BTreeMap;
 
@@ -30,13 +30,7 @@ impl Average {
     /// forgotten.
     pub(super) fn take(&mut self, step: u64) -> Result<()> {
         let keep = self.keep.min((1.0 + step as f64) / (10.0 + step as f64));
-        without_gradients(|| {
-            for (parameter, mean) in self.parameters.iter().zip(&mut self.means) {
-                let now = parameter.tensor().detach();
-                *mean = now.sub(mean)?.scale(1.0 - keep)?.add(mean)?;
-            }
-            Ok(())
-        })
+        Ok(lerp_all(&mut self.means, &values(&self.parameters), 1.0 - keep)?)
     }
 
     /// Runs with the means in the place of the values, which are put back afterwards.

@@ -5,6 +5,7 @@ use super::callback::{Callback, Plan, Progress};
 use super::journal::Journal;
 use super::ranks::{Alone, Ranks, share};
 use super::start::is_frozen;
+use super::step::Uncounted;
 use crate::metric::scores::Scores;
 use crate::options::training::TrainingConfig;
 use crate::run::checkpoint::{Checkpoint, TrainerState};
@@ -78,6 +79,8 @@ pub(super) struct Trainer<'a> {
     pub(super) parameters: Vec<Parameter>,
     pub(super) average: Option<Average>,
     pub(super) state: TrainerState,
+    /// The last step, where its losses are not in the state yet.
+    pub(super) uncounted: Option<Uncounted>,
     /// What is written; rank 0 has it.
     pub(super) journal: Option<Journal<'a>>,
 }
@@ -100,7 +103,8 @@ impl<'a> Trainer<'a> {
         let average = (config.ema_decay > 0.0).then(|| Average::new(all, config.ema_decay));
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let journal = run.map(Journal::new).transpose()?;
-        Ok(Self { learner, config, ranks, optimizer, parameters, average, state, journal })
+        let uncounted = None;
+        Ok(Self { learner, config, ranks, optimizer, parameters, average, state, uncounted, journal })
     }
 
     /// The parameters as they are, and the place.
@@ -207,12 +211,17 @@ impl<'a> Trainer<'a> {
             // Alone one stops after the step; together, where all have heard of it.
             let together = self.ranks.size() > 1;
             let stop = self.step(group, rate, together && callback.stop())?;
+            if self.uncounted.as_ref().is_some_and(|step| step.batches() == self.state.batch) {
+                // There is no other loss to tell.
+                self.count_losses()?;
+            }
+            let counted = self.state.batch - self.uncounted.as_ref().map_or(0, Uncounted::batches);
             let progress = Progress {
                 epoch: self.state.epoch + 1,
                 batch: self.state.batch,
                 batches: batches.len(),
                 examples: group.iter().map(Vec::len).sum(),
-                loss: self.state.loss / self.state.batch as f64,
+                loss: self.state.loss / counted as f64,
                 rate,
             };
             callback.batch(&progress);
@@ -220,12 +229,15 @@ impl<'a> Trainer<'a> {
                 journal.progress(&progress, group.len(), epochs)?;
             }
             if stop || !together && callback.stop() {
+                self.count_losses()?;
                 return Ok(Ended::Stopped);
             }
             if self.journal.as_ref().is_some_and(|journal| journal.is_due(minutes)) {
+                self.count_losses()?;
                 self.checkpoint()?;
             }
         }
+        self.count_losses()?;
         Ok(Ended::Done)
     }
 

@@ -2,7 +2,7 @@
 //! one stands in, for which a C++ compiler is needed.
 
 use crate::course::{Course, StopAfter, options};
-use regard::tensor::{Device, Optimizer, Random, UpdateRule, fallbacks};
+use regard::tensor::{Device, Optimizer, Random, UpdateRule, downloads, fallbacks};
 use regard_tasks::Result;
 use regard_tasks::options::TrainingConfig;
 use regard_tasks::task::{Input, Placement};
@@ -76,8 +76,15 @@ fn models() -> Vec<(&'static str, Vec<&'static str>)> {
     own.chain(others).collect()
 }
 
-/// The losses of a few steps, and what the model then answers.
-fn learned(task: &str, settings: &[&str], device: Device) -> Result<(Vec<f64>, Vec<String>)> {
+/// The losses of a few steps, how often each step waited for a GPU, and what the model then answers.
+#[derive(Debug)]
+struct LearnedModel {
+    losses: Vec<f64>,
+    waits: Vec<u64>,
+    answers: Vec<String>,
+}
+
+fn learned(task: &str, settings: &[&str], device: Device) -> Result<LearnedModel> {
     let options = options(task, settings);
     let task = task_named(task)?;
     let config = TrainingConfig::of(&options)?;
@@ -88,13 +95,15 @@ fn learned(task: &str, settings: &[&str], device: Device) -> Result<(Vec<f64>, V
     let mut optimizer = Optimizer::new(learner.model().parameters(), rule)?;
     let batches = learner.batches(config.batch_size, &Random::new(1))?;
     let steps = std::env::var("REGARD_TEST_STEPS").map_or(2, |steps| steps.parse().unwrap());
-    let mut losses = Vec::new();
+    let (mut losses, mut waits) = (Vec::new(), Vec::new());
     for (at, batch) in batches.iter().cycle().take(steps).enumerate() {
+        let before = downloads();
         let loss = learner.loss(batch, &Random::new(at as u64))?;
-        losses.push(loss.item()?);
         if loss.has_gradient() {
             optimizer.step(&loss.backward()?, config.learning_rate)?;
         }
+        waits.push(downloads() - before);
+        losses.push(loss.item()?);
     }
     let inputs: Vec<Input> = learner.samples(1).into_iter().map(Input::from).collect();
     let model = learner.model();
@@ -105,7 +114,7 @@ fn learned(task: &str, settings: &[&str], device: Device) -> Result<(Vec<f64>, V
         |scenes| scenes.into_iter().map(|(name, _)| name).collect(),
     );
     answers.extend(scenes);
-    Ok((losses, answers))
+    Ok(LearnedModel { losses, waits, answers })
 }
 
 /// The same text, or the same number but for rounding.
@@ -127,10 +136,11 @@ fn on_the_gpu_every_task_learns_as_on_the_cpu() {
         let fault = match learned(task, settings, device) {
             Err(error) => Some(error.to_string()),
             Ok(there) => {
-                let apart = there.0.iter().zip(&here.0).map(apart).fold(0.0, f64::max);
+                let apart = there.losses.iter().zip(&here.losses).map(apart).fold(0.0, f64::max);
                 let equal = apart < 1e-4
-                    && there.1.len() == here.1.len()
-                    && there.1.iter().zip(&here.1).all(same_answer);
+                    && there.answers.len() == here.answers.len()
+                    && there.answers.iter().zip(&here.answers).all(same_answer)
+                    && there.waits.iter().all(|waits| *waits == 0);
                 (!equal).then(|| format!("{there:?}\nin place of {here:?}"))
             }
         };

@@ -8,7 +8,7 @@ pub(crate) mod cuda;
 use crate::layout::{Dims, Layout};
 use crate::ops::SlidingWindow;
 use crate::optim::UpdateRule;
-use crate::{DType, Device, Result, Tensor, ensure};
+use crate::{DType, Device, Precision, Result, Tensor, ensure};
 use regard_kernels::{Activation, Cell, CrossEntropy};
 
 /// A function of one number.
@@ -78,6 +78,8 @@ pub(crate) struct RecurrentCall {
     pub(crate) c0: Option<Tensor>,
     pub(crate) lengths: Option<Vec<usize>>,
     pub(crate) reverse: bool,
+    /// In what the recurrent product is computed, where that is a product of its own.
+    pub(crate) precision: Precision,
 }
 
 /// What a recurrent layer gives, and what it saves for its backward pass.
@@ -240,9 +242,10 @@ pub(crate) trait Backend: Sync {
     /// Side by side along an axis, in the shape that they have together. Contiguous.
     fn cat(&self, parts: &[Tensor], axis: usize, shape: &Dims) -> Result<Tensor>;
 
-    /// Stacks of matrices, whose leading axes are `lead` in both; any strides.
+    /// Stacks of matrices, whose leading axes are `lead` in both; any strides. Those of bf16 give f32.
     fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor>;
-    /// x · Wᵀ + b: `[m, k]`, `[n, k]` and `[n]` → `[m, n]`; any strides, the bias contiguous.
+    /// x · Wᵀ + b: `[m, k]`, `[n, k]` and `[n]` → `[m, n]`; any strides, the bias contiguous. Of x and W in bf16 and a
+    /// bias in f32: f32.
     fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor>;
     /// `[B, C, H, W]` → `[B, C·k, places]`, in a shape. Contiguous.
     fn unfold(&self, images: &Tensor, windows: &Windows, shape: &Dims) -> Result<Tensor>;
@@ -260,6 +263,8 @@ pub(crate) trait Backend: Sync {
         want: [bool; 5],
     ) -> Result<[Option<Tensor>; 5]>;
 
+    /// Moves tensors of one type toward others by a share of the way. Contiguous, the first with storage of their own.
+    fn lerp(&self, all: &mut [(&mut Tensor, Tensor)], weight: f64) -> Result<()>;
     /// One step of an optimizer for parameters of one type.
     fn step(&self, all: &mut [Moved], by: &Move) -> Result<()>;
 }

@@ -3,7 +3,7 @@
 use crate::backend;
 use crate::layout::{Dims, Layout, broadcast};
 use crate::ops::{check_float, in_f32, same_dtype};
-use crate::{Result, Tensor, ensure};
+use crate::{DType, Precision, Result, Tensor, ensure, precision};
 
 /// The leading axes of two stacks broadcast to one shape, and both layouts in it.
 fn stacked(a: &Tensor, b: &Tensor) -> Result<(Dims, Layout, Layout)> {
@@ -33,6 +33,20 @@ fn countable(op: &str, [m, k, n]: [usize; 3]) -> Result<()> {
     Ok(())
 }
 
+/// A factor as the products of a precision take it. It lies as it did: long rows stay long rows.
+fn factor(x: &Tensor, precision: Precision) -> Result<Tensor> {
+    let x = x.detach();
+    let rank = x.rank();
+    if precision == Precision::F32 || x.dtype() != DType::F32 {
+        Ok(x)
+    } else if rank >= 2 && x.strides()[rank - 2] == 1 && x.strides()[rank - 1] > 1 {
+        x.transpose(-1, -2)?.to_dtype(DType::BF16)?.transpose(-1, -2)
+    } else {
+        x.to_dtype(DType::BF16)
+    }
+}
+
+/// Of two factors in one type; of bf16 in f32.
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (lead, la, lb) = stacked(a, b)?;
     let [m, k, n] = [la.shape[lead.len()], la.shape[lead.len() + 1], lb.shape[lead.len() + 1]];
@@ -88,11 +102,12 @@ impl Tensor {
             let flat = self.reshape(&[rows, inner])?;
             return flat.matmul(other)?.reshape(&shape);
         }
-        let device = backend::meeting(&[self, other]);
+        let (device, precision) = (backend::meeting(&[self, other]), precision());
         let (left, right) = (self.constant_on(device)?, other.constant_on(device)?);
-        let out = product(&left, &right)?;
-        let (a, b) = (left.detach(), right.detach());
+        let (a, b) = (factor(&left, precision)?, factor(&right, precision)?);
+        let out = product(&a, &b)?;
         Ok(out.record("matmul", &[self, other], move |g, to| {
+            let g = factor(&g, precision)?;
             if to.want(0) {
                 let grad = product_like(&a, &g, &b.transpose(-1, -2)?)?;
                 to.add(0, grad.sum_to(a.dims())?)?;
@@ -148,21 +163,23 @@ impl Tensor {
         let m = shape[..shape.len() - 1].iter().product::<usize>();
         Dims::new(&shape).map_err(|error| error.within("linear"))?;
         countable("linear", [m, k, n])?;
-        let device = backend::meeting(&[self, weight, bias]);
+        let (device, precision) = (backend::meeting(&[self, weight, bias]), precision());
         let x = self.constant_on(device)?.reshape(&[m, k])?;
         let (weight, bias) = (&weight.constant_on(device)?, &bias.constant_on(device)?);
         let flat = bias.detach().contiguous()?;
-        let out = backend::together("linear", &[&x, weight, bias])?.linear(&x, weight, &flat)?;
-        let (saved, w) = (x.detach(), weight.detach());
+        let backend = backend::together("linear", &[&x, weight, bias])?;
+        let (saved, w) = (factor(&x, precision)?, factor(weight, precision)?);
+        let out = backend.linear(&saved, &w, &flat)?;
         let out = out.record("linear", &[&x, weight, bias], move |g, to| {
+            if to.want(2) {
+                to.add(2, g.sum(0)?)?;
+            }
+            let g = factor(&g, precision)?;
             if to.want(0) {
                 to.add(0, product(&g, &w)?)?;
             }
             if to.want(1) {
                 to.add(1, product(&g.transpose(0, 1)?, &saved)?)?;
-            }
-            if to.want(2) {
-                to.add(2, g.sum(0)?)?;
             }
             Ok(())
         });

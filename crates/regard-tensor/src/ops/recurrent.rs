@@ -2,7 +2,7 @@
 
 use crate::backend::{self, Backend, RecurrentCall, RecurrentForward, RecurrentSeeds};
 use crate::ops::same_dtype;
-use crate::{Result, Tensor, ensure};
+use crate::{Result, Tensor, ensure, precision};
 use regard_kernels::Cell;
 
 const OP: &str = "recurrent";
@@ -131,6 +131,7 @@ impl RecurrentCall {
             c0: maybe("c0", start.c0)?,
             lengths: lengths.map(<[usize]>::to_vec),
             reverse,
+            precision: precision(),
         })
     }
 

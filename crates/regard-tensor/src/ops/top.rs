@@ -9,7 +9,7 @@ impl Tensor {
     /// [`Tensor::max`]. The gradient goes to the chosen. Refuses a `k` larger than the
     /// axis, whole numbers and bools.
     ///
-    /// On a GPU the indices are found by the CPU, between two copies.
+    /// On a GPU more than 64 are found by the CPU, between two copies.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 5.0, 3.0], [2.0, 2.0, 4.0]]);

@@ -3,7 +3,8 @@
 
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Random,
-    RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks,
+    Precision, RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks, lerp_all,
+    with_precision,
 };
 
 #[path = "../../../regard-kernels/tests/emulator/gpu.rs"]
@@ -31,7 +32,7 @@ fn gradients_agree_with_finite_differences_on_an_emulated_gpu() {
 #[ignore = "needs a C++ compiler"]
 fn operations_on_an_emulated_gpu_give_what_the_cpu_gives() {
     let said = emulated("device::on_the_gpu", true);
-    assert!(said.contains("5 passed"), "{said}");
+    assert!(said.contains("7 passed"), "{said}");
 }
 
 fn normal(seed: u64, shape: &[usize], dtype: DType) -> Tensor {
@@ -82,13 +83,13 @@ fn compare(name: &str, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor
     close(name, &there, &cpu, most);
 }
 
-/// The operations that the CPU computed. `top_k` always is, so it is not a finding.
+/// The operations that the CPU computed.
 fn fallen_back() -> Vec<(&'static str, u64)> {
-    fallbacks().into_iter().filter(|(op, _)| *op != "top_k").collect()
+    fallbacks().into_iter().collect()
 }
 
 /// A number and a matrix that no shape of a tile divides, in both types.
-fn each_type(f: impl Fn(DType)) {
+fn each_type(f: impl FnMut(DType)) {
     [DType::F32, DType::F64].into_iter().for_each(f);
 }
 
@@ -311,6 +312,64 @@ fn on_the_gpu_sums_rows_and_products_give_what_the_cpu_gives() {
         compare("max_pool2d", &images, |x| x[0].max_pool2d(&pool));
         compare("mean_pool2d", &images, |x| x[0].mean_pool2d(&pool));
     });
+    assert_eq!(fallen_back(), []);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_the_largest_numbers_are_those_of_the_cpu() {
+    let mut cases = 0;
+    each_type(|dtype| {
+        for shape in [&[1, 1][..], &[3, 70], &[2, 1000], &[2, 40, 3], &[5, 33, 2], &[0, 4]] {
+            // Many are equal, and some are no numbers.
+            let x = normal(1, shape, dtype).scale(3.0).unwrap();
+            let x = x.to_dtype(DType::I64).unwrap().to_dtype(dtype).unwrap();
+            let x = [x.sub(&x.abs().unwrap().sqrt().unwrap()).unwrap(), x.ln().unwrap()];
+            for x in x {
+                let n = shape[1];
+                for k in [0, 1, 2, 8, 33, n].into_iter().filter(|k| *k <= n.min(64)) {
+                    compare(&format!("topk {k} of {shape:?}"), &[x.detach()], |x| {
+                        Ok(x[0].topk(k, 1)?.1)
+                    });
+                    cases += 1;
+                }
+            }
+        }
+    });
+    assert!(cases >= 96, "{cases}");
+    assert_eq!(fallen_back(), []);
+    // More are sorted by the CPU.
+    compare("topk", &[normal(1, &[3, 100], DType::F32)], |x| Ok(x[0].topk(65, 1)?.1));
+    assert_eq!(fallen_back(), [("top_k", 1)]);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_rounded_products_and_moving_means_give_what_the_cpu_gives() {
+    let rounded = |f: &dyn Fn() -> Result<Tensor>| with_precision(Precision::Bf16, f);
+    for (m, k, n) in [(1, 1, 1), (70, 33, 65), (5, 100, 3), (0, 4, 5), (4, 0, 5), (128, 16, 64)] {
+        let (a, b) = (normal(9, &[2, m, k], DType::F32), normal(10, &[1, n, k], DType::F32));
+        compare(&format!("matmul {m} {k} {n}"), &[a.clone(), b], |x| {
+            rounded(&|| x[0].matmul(&x[1].transpose(1, 2)?))
+        });
+        let (w, bias) = (normal(11, &[n, k], DType::F32), normal(12, &[n], DType::F32));
+        compare(&format!("linear {m} {k} {n}"), &[a, w, bias], |x| {
+            rounded(&|| x[0].linear(&x[1], Some(&x[2])))
+        });
+    }
+    for weight in [0.0, 0.1, 1.0] {
+        each_type(|dtype| {
+            let moved = |device: Device| {
+                let all = [&[3][..], &[70, 90], &[0], &[]];
+                let all = all.map(|shape| normal(1, shape, dtype).to_device(device).unwrap());
+                let to = all.each_ref().map(|x| x.scale(-2.0).unwrap());
+                let mut all = all.to_vec();
+                lerp_all(&mut all, &to, weight).unwrap();
+                all
+            };
+            close("lerp_all", &moved(device()), &moved(Device::Cpu), 1e-6);
+        });
+    }
     assert_eq!(fallen_back(), []);
 }
 

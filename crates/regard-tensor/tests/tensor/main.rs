@@ -17,6 +17,7 @@ mod loading;
 mod loss;
 mod named;
 mod operators;
+mod precision;
 mod refusals;
 mod resume;
 mod sizes;

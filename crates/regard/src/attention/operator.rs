@@ -6,7 +6,7 @@ use super::inputs::{Inputs, Learned};
 use super::{Attended, Bias, Mask, Need, Score, intervention};
 use half::{bf16, f16};
 use regard_kernels::{Dropout, Normalizer};
-use regard_tensor::{DType, Error, Result, Tensor, ensure};
+use regard_tensor::{DType, Error, Precision, Result, Tensor, ensure, precision};
 
 /// One attention mechanism: score, bias, normalizer and dropout.
 ///
@@ -120,12 +120,22 @@ impl Attention {
         need: Need,
     ) -> Result<Attended> {
         match q.dtype() {
+            DType::F32 if self.is_rounded() => {
+                let [q, k, v] = [q, k, v].map(|x| x.to_dtype(DType::BF16));
+                let attended = self.run::<bf16>(&q?, &k?, &v?, mask, need)?;
+                Ok(Attended { out: attended.out.to_dtype(DType::F32)?, ..attended })
+            }
             DType::F32 => self.run::<f32>(q, k, v, mask, need),
             DType::F64 => self.run::<f64>(q, k, v, mask, need),
             DType::BF16 => self.run::<bf16>(q, k, v, mask, need),
             DType::F16 => self.run::<f16>(q, k, v, mask, need),
             other => Err(Error::new(format!("attention: wants fractions, was given {other}"))),
         }
+    }
+
+    /// Whether its products are those that a precision rounds: of queries and keys, and of weights and values.
+    fn is_rounded(&self) -> bool {
+        precision() == Precision::Bf16 && matches!(self.score, Score::ScaledDot | Score::Dot { .. })
     }
 
     /// On q, k and v `[B, H, N, D]`.

@@ -3,7 +3,7 @@
 pub(super) mod product;
 
 #[doc(hidden)]
-pub use product::{Operand, Product, ProductBase};
+pub use product::{Factors, Operand, Product, ProductBase};
 
 use crate::cuda::device::Cuda;
 use crate::cuda::module::Grid;

@@ -21,6 +21,17 @@ pub struct Operand {
     pub batch: usize,
 }
 
+/// What the numbers of factors are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Factors {
+    /// f32, and so are products.
+    F32,
+    /// f64, and so are products.
+    F64,
+    /// bf16; products, and what they are added to, are f32.
+    Bf16,
+}
+
 /// What a product is added to.
 #[derive(Clone, Copy, Debug)]
 pub enum ProductBase {
@@ -35,8 +46,8 @@ pub enum ProductBase {
 /// `to[i] = a[i] · b[i] + base`, where the matrices of `to` stand one behind another.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
-    /// Whether the numbers are f64, else f32.
-    pub is_double: bool,
+    /// What is multiplied.
+    pub numbers: Factors,
     /// How many matrices.
     pub batch: usize,
     /// Rows and columns of the product, and what is summed over.
@@ -64,7 +75,7 @@ struct Lying {
 /// What decides on an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
-    is_double: bool,
+    numbers: Factors,
     batch: usize,
     left: Lying,
     right: Lying,
@@ -166,9 +177,9 @@ impl Library {
         };
         let (ones, zeros) = ((1.0f32, 1.0f64), (0.0f32, 0.0f64));
         let number = |(single, double): &(f32, f64)| -> *const c_void {
-            match product.is_double {
-                true => (&raw const *double).cast(),
-                false => (&raw const *single).cast(),
+            match product.numbers {
+                Factors::F64 => (&raw const *double).cast(),
+                Factors::F32 | Factors::Bf16 => (&raw const *single).cast(),
             }
         };
         let (added, factor) = match product.base {
@@ -254,7 +265,7 @@ impl Kind {
         }
         let alignments = [product.b.address, product.a.address, added, product.to].map(alignment);
         Some(Self {
-            is_double: product.is_double,
+            numbers: product.numbers,
             batch: product.batch,
             left,
             right,
@@ -297,14 +308,22 @@ impl Drop for Preference {
     }
 }
 
+impl Factors {
+    /// What factors are, and what products.
+    fn types(self) -> [sys::cudaDataType_t; 2] {
+        use sys::cudaDataType_t as Type;
+        match self {
+            Self::F32 => [Type::CUDA_R_32F; 2],
+            Self::F64 => [Type::CUDA_R_64F; 2],
+            Self::Bf16 => [Type::CUDA_R_16BF, Type::CUDA_R_32F],
+        }
+    }
+}
+
 fn empty_layout(
-    kind: &Kind,
+    numbers: sys::cudaDataType_t,
     [rows, columns, apart, _]: [usize; 4],
 ) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
-    let numbers = match kind.is_double {
-        true => sys::cudaDataType_t::CUDA_R_64F,
-        false => sys::cudaDataType_t::CUDA_R_32F,
-    };
     result::create_matrix_layout(numbers, rows as u64, columns as u64, apart as i64)
 }
 
@@ -339,13 +358,12 @@ impl Plan {
     /// # Safety
     /// The handle lives.
     unsafe fn new(handle: sys::cublasLtHandle_t, kind: &Kind) -> Result<Self, CublasError> {
-        let (compute, numbers) = match kind.is_double {
-            true => (sys::cublasComputeType_t::CUBLAS_COMPUTE_64F, sys::cudaDataType_t::CUDA_R_64F),
-            false => {
-                (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)
-            }
+        let compute = match kind.numbers {
+            Factors::F64 => sys::cublasComputeType_t::CUBLAS_COMPUTE_64F,
+            Factors::F32 | Factors::Bf16 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
         };
-        let of = result::create_matmul_desc(compute, numbers)?;
+        let [factors, products] = kind.numbers.types();
+        let of = result::create_matmul_desc(compute, products)?;
         // From here on the plan gives back what was made, whatever becomes of the rest.
         let layouts = [std::ptr::null_mut(); 3];
         let mut plan = Self { of, layouts, algorithm: unchosen(), room: 0 };
@@ -364,8 +382,9 @@ impl Plan {
         let [rows, columns] = kind.written();
         let sizes =
             [operand(&kind.left), operand(&kind.right), [rows, columns, rows, rows * columns]];
-        for (to, sizes) in plan.layouts.iter_mut().zip(sizes) {
-            *to = empty_layout(kind, sizes)?;
+        let types = [factors, factors, products];
+        for ((to, sizes), numbers) in plan.layouts.iter_mut().zip(sizes).zip(types) {
+            *to = empty_layout(numbers, sizes)?;
             // SAFETY: it was made above.
             unsafe { set_batch(*to, kind, sizes)? };
         }

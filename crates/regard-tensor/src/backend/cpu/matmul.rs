@@ -2,7 +2,7 @@
 
 use crate::dtype::{Float, floats};
 use crate::layout::{Dims, Layout};
-use crate::{Result, Tensor};
+use crate::{DType, Result, Tensor};
 use regard_kernels::{Base, Cpu, Matrix};
 
 /// The product of two stacks of matrices into contiguous numbers.
@@ -39,7 +39,13 @@ fn matrix<'a, T>(
     Ok(Matrix::strided(data.get(at..).unwrap_or_default(), sizes, strides)?)
 }
 
+/// A factor in the type that products are summed in.
+fn wide(x: &Tensor) -> Result<Tensor> {
+    if x.dtype() == DType::BF16 { x.to_dtype(DType::F32) } else { Ok(x.clone()) }
+}
+
 pub(super) fn matmul(lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = (&wide(a)?, &wide(b)?);
     let mut shape = lead.to_vec();
     shape.extend([a.shape()[lead.len()], b.shape()[lead.len() + 1]]);
     floats!(a.dtype(), "matmul", T => {
@@ -50,6 +56,7 @@ pub(super) fn matmul(lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
+    let (x, weight) = (&wide(x)?, &wide(weight)?);
     let (lx, lw) = (&x.layout, weight.layout.transpose(0, 1));
     floats!(x.dtype(), "linear", T => {
         let (dx, dw) = (x.data::<T>("linear")?, weight.data::<T>("linear")?);

@@ -194,6 +194,9 @@ impl Backend for CpuBackend {
     ) -> Result<[Option<Tensor>; 5]> {
         recurrent::backward(call, out, saved, seeds, want)
     }
+    fn lerp(&self, all: &mut [(&mut Tensor, Tensor)], weight: f64) -> Result<()> {
+        optimizer::lerp(all, weight)
+    }
     fn step(&self, all: &mut [Moved], by: &Move) -> Result<()> {
         optimizer::step(all, by)
     }

@@ -3,13 +3,29 @@
 use crate::backend::{Clip, Move, Moved};
 use crate::dtype::{Float, floats};
 use crate::optim::UpdateRule;
-use crate::{Error, Result};
+use crate::{Error, Result, Scalar, Tensor, parallel};
 use regard_kernels::Cpu;
 use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
 
 pub(super) fn step(all: &mut [Moved], by: &Move) -> Result<()> {
     let Some(first) = all.first() else { return Ok(()) };
     floats!(first.value.dtype(), "step", T => step_in::<T>(all, by))
+}
+
+pub(super) fn lerp(all: &mut [(&mut Tensor, Tensor)], weight: f64) -> Result<()> {
+    let Some((first, _)) = all.first() else { return Ok(()) };
+    floats!(first.dtype(), "lerp_all", T => {
+        let weight = <T as Scalar>::from_f64(weight);
+        for (x, target) in all {
+            let target = target.as_slice::<T>("lerp_all")?;
+            parallel::pieces(x.as_mut_slice::<T>()?, |from, x| {
+                for (x, &target) in x.iter_mut().zip(&target[from..]) {
+                    *x = (target - *x) * weight + *x;
+                }
+            });
+        }
+        Ok(())
+    })
 }
 
 fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {

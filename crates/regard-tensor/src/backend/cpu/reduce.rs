@@ -124,6 +124,34 @@ fn before(x: &impl Fn(usize) -> f64, a: usize, b: usize) -> Ordering {
     nan.then(x(b).partial_cmp(&x(a)).unwrap_or(Ordering::Equal)).then(a.cmp(&b))
 }
 
+/// The most of the largest numbers that one walk keeps in order.
+const FEW: usize = 32;
+
+/// Where the `k` largest of n numbers are, in order: a walk that keeps them.
+fn few_largest(x: &impl Fn(usize) -> f64, n: usize, k: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::with_capacity(k + 1);
+    for j in 0..n {
+        let is_among = order.len() < k || order.last().is_some_and(|&last| before(x, j, last).is_lt());
+        if is_among {
+            let place = order.partition_point(|&other| before(x, other, j).is_lt());
+            order.insert(place, j);
+            order.truncate(k);
+        }
+    }
+    order
+}
+
+/// As [`few_largest`], by a selection and a sort.
+fn many_largest(x: &impl Fn(usize) -> f64, n: usize, k: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    if k < n {
+        order.select_nth_unstable_by(k - 1, |&a, &b| before(x, a, b));
+    }
+    order.truncate(k);
+    order.sort_unstable_by(|&a, &b| before(x, a, b));
+    order
+}
+
 pub(super) fn top_k(x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
     let (outer, n, inner) = around(x.shape(), axis);
     let mut shape = x.shape().to_vec();
@@ -132,13 +160,7 @@ pub(super) fn top_k(x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
         let from = x.as_slice::<T>("topk")?;
         let chosen = parallel::collect(outer * inner, (PIECE / n.max(1)).max(1), &|row| {
             let x = |j: usize| from[(row / inner * n + j) * inner + row % inner].to_f64();
-            let mut order: Vec<usize> = (0..n).collect();
-            if 0 < k && k < n {
-                order.select_nth_unstable_by(k - 1, |&a, &b| before(&x, a, b));
-            }
-            order.truncate(k);
-            order.sort_unstable_by(|&a, &b| before(&x, a, b));
-            order
+            if k <= FEW { few_largest(&x, n, k) } else { many_largest(&x, n, k) }
         });
         Tensor::build(&shape, |to: &mut [i64]| {
             for (at, to) in to.iter_mut().enumerate() {

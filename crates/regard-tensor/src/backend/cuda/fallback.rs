@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::{Result, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How often each operation on a GPU's tensors was computed by the CPU, since the program began.
 static FALLBACKS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
@@ -18,7 +19,22 @@ pub fn fallbacks() -> BTreeMap<&'static str, u64> {
     FALLBACKS.lock().unwrap_or_else(|e| e.into_inner()).clone()
 }
 
+/// How often numbers were copied from a GPU to main memory.
+static DOWNLOADS: AtomicU64 = AtomicU64::new(0);
+
+/// How often numbers were copied from a GPU to main memory, since the program began: each time the host waited for the
+/// GPU. None is what a training step wants.
+#[doc(hidden)]
+pub fn downloads() -> u64 {
+    DOWNLOADS.load(Relaxed)
+}
+
 impl CudaBackend {
+    /// Counts a copy from the GPU.
+    pub(super) fn count_download(&self) {
+        DOWNLOADS.fetch_add(1, Relaxed);
+    }
+
     /// Counts a call that the CPU answers.
     pub(super) fn count(&self, op: &'static str) {
         let mut all = FALLBACKS.lock().unwrap_or_else(|e| e.into_inner());

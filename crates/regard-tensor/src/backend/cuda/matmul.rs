@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::layout::Dims;
 use crate::{DType, Result, Tensor};
 use regard_kernels::cuda::step::{Argument, Launch, Walk};
-use regard_kernels::cuda::{Operand, Product, ProductBase};
+use regard_kernels::cuda::{Factors, Operand, Product, ProductBase};
 
 /// A side of the tile of the product that a block has, as `matmul.cu` has it.
 const TILE: usize = 64;
@@ -21,7 +21,7 @@ pub(super) enum Base<'a> {
 }
 
 impl CudaBackend {
-    /// Stacks of matrices with any strides, whose leading axes are `lead` in both.
+    /// Stacks of matrices with any strides, whose leading axes are `lead` in both. Those of bf16 give f32.
     pub(super) fn product(
         &self,
         lead: &Dims,
@@ -33,7 +33,8 @@ impl CudaBackend {
         let [m, k, n] = [a.shape()[axes], a.shape()[axes + 1], b.shape()[axes + 1]];
         let mut shape = lead.to_vec();
         shape.extend([m, n]);
-        let to = self.uninit(&Dims::new(&shape)?, a.dtype())?;
+        let dtype = if a.dtype() == DType::BF16 { DType::F32 } else { a.dtype() };
+        let to = self.uninit(&Dims::new(&shape)?, dtype)?;
         let walk = Walk::new(lead, &[&a.strides()[..axes], &b.strides()[..axes]])?;
         if let Some([by_a, by_b]) = walk.evenly() {
             let operand = |x: &Tensor, batch| -> Result<Operand> {
@@ -41,7 +42,11 @@ impl CudaBackend {
                 Ok(Operand { address: x.device_address()?, strides, batch })
             };
             let product = Product {
-                is_double: a.dtype() == DType::F64,
+                numbers: match a.dtype() {
+                    DType::F64 => Factors::F64,
+                    DType::BF16 => Factors::Bf16,
+                    _ => Factors::F32,
+                },
                 batch: walk.count(),
                 sizes: [m, n, k],
                 a: operand(a, by_a)?,
@@ -57,6 +62,10 @@ impl CudaBackend {
             if unsafe { self.cuda.product(&product) }? {
                 return Ok(to);
             }
+        }
+        if a.dtype() == DType::BF16 {
+            let [a, b] = [a.to_dtype(DType::F32)?, b.to_dtype(DType::F32)?];
+            return self.product(lead, &a, &b, base);
         }
         let (base, base_row) = match base {
             Base::None => (None, 0),

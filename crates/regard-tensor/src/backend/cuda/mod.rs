@@ -10,7 +10,7 @@ mod optimizer;
 mod recurrent;
 mod reduce;
 
-pub use fallback::fallbacks;
+pub use fallback::{downloads, fallbacks};
 
 use super::cpu::CpuBackend;
 use super::{
@@ -64,6 +64,11 @@ fn real(x: &Tensor) -> StepText {
     text(x.dtype()).unwrap_or(StepText::F64)
 }
 
+/// Whether products are computed of numbers of its type.
+fn is_factor(x: &Tensor) -> bool {
+    text(x.dtype()).is_some() || x.dtype() == DType::BF16
+}
+
 /// A whole number as a kernel takes it.
 fn whole(x: usize) -> Argument {
     Argument::Whole(x as i64)
@@ -87,6 +92,7 @@ impl CudaBackend {
 
     /// Copies bytes back; refuses where an operation before was given an index that it does not have.
     pub(crate) fn download(&self, buffer: &CudaBuffer, from: usize, to: &mut [u8]) -> Result<()> {
+        self.count_download();
         buffer.download(from, to)?;
         let mut fault = [0i64; 3];
         self.fault.download(0, bytemuck::cast_slice_mut(&mut fault))?;
@@ -218,6 +224,9 @@ impl Backend for CudaBackend {
         self.by_cpu("arg_extreme", |cpu| cpu.arg_extreme(op, &host(x)?, axis, which))
     }
     fn top_k(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
+        if text(x.dtype()).is_some() && k <= reduce::MOST_PICKS {
+            return self.top_k_there(x, axis, k);
+        }
         self.by_cpu("top_k", |cpu| cpu.top_k(&host(x)?, axis, k))
     }
     fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
@@ -363,13 +372,13 @@ impl Backend for CudaBackend {
         self.cat_there(parts, axis, shape)
     }
     fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        if text(a.dtype()).is_some() {
+        if is_factor(a) {
             return self.product(lead, a, b, Base::None);
         }
         self.by_cpu("matmul", |cpu| cpu.matmul(lead, &host(a)?, &host(b)?))
     }
     fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
-        if text(x.dtype()).is_some() {
+        if is_factor(x) {
             return self.product(&Dims::new(&[])?, x, &weight.transpose(0, 1)?, Base::Row(bias));
         }
         self.by_cpu("linear", |cpu| cpu.linear(&host(x)?, &host(weight)?, &host(bias)?))
@@ -419,6 +428,9 @@ impl Backend for CudaBackend {
             };
             cpu.recurrent_backward(&host_call(call)?, &host(out)?, &host(saved)?, &seeds, want)
         })
+    }
+    fn lerp(&self, all: &mut [(&mut Tensor, Tensor)], weight: f64) -> Result<()> {
+        self.lerp_there(all, weight)
     }
     fn step(&self, all: &mut [Moved], by: &Move) -> Result<()> {
         self.step_there(all, by)

@@ -56,6 +56,18 @@ impl CudaBackend {
         Ok(norm)
     }
 
+    pub(super) fn lerp_there(&self, all: &[(&mut Tensor, Tensor)], weight: f64) -> Result<()> {
+        let Some((first, _)) = all.first() else { return Ok(()) };
+        let text = real(first);
+        let parts = all.iter().map(|(x, target)| {
+            let (value, gradient) = (x.device_address()?, target.device_address()?);
+            Ok(PartOf { value, gradient, count: x.numel(), ..PartOf::default() })
+        });
+        let parts = Parts::new(self, &parts.collect::<Result<Vec<_>>>()?)?;
+        let [list, count] = parts.arguments();
+        self.launch(text, "lerp", parts.launch, &[list, count, Argument::Number(weight)])
+    }
+
     pub(super) fn step_there(&self, all: &[Moved], by: &Move) -> Result<()> {
         let Move { rule, learning_rate, step, clip } = *by;
         let Some(first) = all.first() else { return Ok(()) };

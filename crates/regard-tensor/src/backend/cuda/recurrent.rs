@@ -4,7 +4,7 @@ use super::matmul::Base;
 use super::{CudaBackend, at, maybe_at, real};
 use crate::backend::{Backend, RecurrentCall, RecurrentForward, RecurrentSeeds};
 use crate::layout::Dims;
-use crate::{Result, Tensor, ensure};
+use crate::{DType, Precision, Result, Tensor, ensure};
 use regard_kernels::Cell;
 use regard_kernels::cuda::step::{
     Argument, Launch, SequenceOf, SlopesOf, StatesOf, StepText, cell_code,
@@ -98,6 +98,14 @@ impl Sequences {
     }
 }
 
+/// A factor of the products of a layer.
+fn factor(call: &RecurrentCall, x: &Tensor) -> Result<Tensor> {
+    match call.precision {
+        Precision::Bf16 if x.dtype() == DType::F32 => x.to_dtype(DType::BF16),
+        _ => Ok(x.clone()),
+    }
+}
+
 /// Where a tensor's numbers begin; 0 where there is none.
 fn maybe_address(x: Option<&Tensor>) -> Result<u64> {
     x.map_or(Ok(0), Tensor::device_address)
@@ -137,7 +145,7 @@ impl CudaBackend {
         let out = self.written(call, &Dims::new(&[s.batch, s.steps, s.hidden])?)?;
         let units = if learns { kept(call.cell) } else { 0 };
         let saved = self.uninit(&Dims::new(&[s.steps, s.batch, units, s.hidden])?, dtype)?;
-        let weight = call.w_hh.transpose(0, 1)?;
+        let weight = factor(call, &call.w_hh)?.transpose(0, 1)?;
         let base = call.b_hh.as_ref().map_or(Base::None, Base::Row);
         // Two states in turns; the one that was given stays as it is.
         let mut spare = None;
@@ -161,7 +169,7 @@ impl CudaBackend {
                 let arguments = [of, states, at(&call.w_hh)?, bias, at_step];
                 self.launch(s.text, "cell_step_fused", Launch::of_blocks(blocks), &arguments)?;
             } else {
-                let inner = self.product(&none, &h, &weight, base)?;
+                let inner = self.product(&none, &factor(call, &h)?, &weight, base)?;
                 let launch = Launch::of_numbers(s.batch * s.hidden);
                 self.launch(s.text, "cell_step", launch, &[of, states, at(&inner)?, at_step])?;
             }
@@ -186,6 +194,7 @@ impl CudaBackend {
         let grad_c = grad_c.transpose()?;
         let gates = self.written(call, call.gates.dims())?;
         let wide = call.cell.gates() * s.hidden;
+        let weight = factor(call, &call.w_hh)?;
         let by_h = self.uninit(&Dims::new(&[s.steps, s.batch, wide])?, dtype)?;
         for step in (0..s.steps).rev() {
             let of_step = by_h.select(0, step)?;
@@ -205,7 +214,9 @@ impl CudaBackend {
                 self.launch(s.text, "cell_backward_fused", Launch::of_blocks(blocks), &arguments)?;
             } else {
                 let grad_h = match &behind {
-                    Some(behind) => self.product(&none, behind, &call.w_hh, Base::Matrix(&past))?,
+                    Some(behind) => {
+                        self.product(&none, &factor(call, behind)?, &weight, Base::Matrix(&past))?
+                    }
                     None => past.clone(),
                 };
                 let launch = Launch::of_numbers(s.batch * s.hidden);
@@ -213,7 +224,10 @@ impl CudaBackend {
             }
         }
         let grad_h = match want[3] && s.steps > 0 {
-            true => self.product(&none, &by_h.select(0, 0)?, &call.w_hh, Base::Matrix(&past))?,
+            true => {
+                let first = factor(call, &by_h.select(0, 0)?)?;
+                self.product(&none, &first, &weight, Base::Matrix(&past))?
+            }
             false => past,
         };
         let rows = s.steps * s.batch;
@@ -221,7 +235,8 @@ impl CudaBackend {
         let w_hh = match want[1] && rows > 0 {
             true => {
                 let before = saved.select(2, kept(call.cell) - 1)?.reshape(&[rows, s.hidden])?;
-                Some(self.product(&none, &flat.transpose(0, 1)?, &before, Base::None)?)
+                let turned = factor(call, &flat)?.transpose(0, 1)?;
+                Some(self.product(&none, &turned, &factor(call, &before)?, Base::None)?)
             }
             false => want[1].then(|| self.full(call.w_hh.dims(), 0.0, dtype)).transpose()?,
         };

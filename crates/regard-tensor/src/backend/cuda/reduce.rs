@@ -10,6 +10,8 @@ use regard_kernels::cuda::step::{Argument, Launch};
 /// Columns and rows of a block that sums columns, as `reduce.cu` has them.
 const COLUMNS: usize = 32;
 const LANES_OF_ROWS: usize = 8;
+/// The most of the largest numbers that are found one by one; sorting is the CPU's.
+pub(super) const MOST_PICKS: usize = 64;
 /// Blocks that fill a GPU.
 const ENOUGH: usize = 264;
 
@@ -62,6 +64,18 @@ impl CudaBackend {
         let arguments = [at(x)?, at(&to)?, whole(count), whole(n), whole(inner), smallest];
         if count > 0 {
             self.launch(real(x), "arg_extreme", Launch::of_warps(count), &arguments)?;
+        }
+        Ok(to)
+    }
+
+    pub(super) fn top_k_there(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
+        let (outer, n, inner) = around(x.shape(), axis);
+        let mut shape = x.shape().to_vec();
+        shape[axis] = k;
+        let to = self.uninit(&Dims::new(&shape)?, DType::I64)?;
+        if to.numel() > 0 {
+            let arguments = [at(x)?, at(&to)?, whole(n), whole(inner), whole(k)];
+            self.launch(real(x), "top_k", Launch::of_rows(outer * inner, n), &arguments)?;
         }
         Ok(to)
     }

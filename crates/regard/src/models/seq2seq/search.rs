@@ -131,6 +131,11 @@ pub struct Considered {
     pub kept: bool,
 }
 
+/// Where padding, start and end are the whole vocabulary.
+fn nothing_to_write() -> regard_tensor::Error {
+    regard_tensor::Error::new("the vocabulary has no token that may be written")
+}
+
 /// Tokens of a hypothesis that are kept to be looked at, however narrow the beam is.
 const LOOKED_AT: usize = 3;
 
@@ -233,11 +238,11 @@ impl Seq2Seq {
             let mut history = Vec::new();
             while history.len() < longest && !trails.iter().all(ended) {
                 let may_end = history.len() >= shortest;
-                let (scores, v) = self.scores(&trails, &mut decoding, &mut history, need)?;
+                let next = self.next_of(&trails, &mut decoding, &mut history, need)?;
+                let best = self.best_tokens(&next, 1, may_end)?;
                 for (row, trail) in trails.iter_mut().enumerate() {
                     if trail.tokens.last() != Some(&end) {
-                        let (token, score) =
-                            self.best_tokens(&scores[row * v..][..v], 1, may_end)[0];
+                        let &(token, score) = best[row].first().ok_or_else(nothing_to_write)?;
                         *trail = trail.with(row, token, score);
                     }
                 }
@@ -322,7 +327,9 @@ impl Seq2Seq {
             while history.len() < config.longest && !live.is_empty() {
                 let need = Need { weights: config.weights, ..Need::OUTPUT };
                 let may_end = history.len() >= config.shortest;
-                let (scores, v) = self.scores(&live, &mut decoding, &mut history, need)?;
+                let log_probs = self.next_of(&live, &mut decoding, &mut history, need)?;
+                let widest = if considered.is_some() { config.width.max(LOOKED_AT) } else { config.width };
+                let tokens = self.best_tokens(&log_probs, widest, may_end)?;
                 let mut next = Vec::new();
                 let mut start = 0;
                 while start < live.len() {
@@ -334,8 +341,7 @@ impl Seq2Seq {
                     let most = if considered.is_some() { free.max(LOOKED_AT) } else { free };
                     let mut candidates = Vec::new();
                     for row in rows {
-                        let row_scores = &scores[row * v..][..v];
-                        for (token, score) in self.best_tokens(row_scores, most, may_end) {
+                        for &(token, score) in tokens[row].iter().take(most) {
                             candidates.push((live[row].total + score, row, token, score));
                         }
                     }
@@ -380,39 +386,44 @@ impl Seq2Seq {
         })
     }
 
-    /// The log-probabilities of every next token, row by row, and how many there are in a row.
-    fn scores(
+    /// The log-probabilities of every next token, `[rows, vocabulary]`.
+    fn next_of(
         &self,
         trails: &[PartialHypothesis],
         decoding: &mut Decoding,
         history: &mut Vec<Seen>,
         need: Need,
-    ) -> Result<(Vec<f64>, usize)> {
+    ) -> Result<Tensor> {
         let start = self.config().start;
         let last = trails.iter().map(|trail| trail.tokens.last().copied().unwrap_or(start));
         let tokens: Vec<usize> = last.collect();
-        let Next { log_probs: scores, weights, copied } = self.next(&tokens, decoding, need)?;
+        let Next { log_probs, weights, copied } = self.next(&tokens, decoding, need)?;
         history.push(Seen { weights, copied });
-        let v = scores.size(1)?;
-        let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;
-        ensure!(!scores.iter().any(|x| x.is_nan()), "the model's scores are not numbers");
-        Ok((scores, v))
+        Ok(log_probs)
     }
 
-    /// The best tokens of a row and their scores, the best first, among equals the smaller.
-    fn best_tokens(&self, scores: &[f64], most: usize, may_end: bool) -> Vec<(usize, f64)> {
-        let (config, all) = (self.config(), scores.iter().copied().enumerate());
-        let never = |token| {
-            [config.padding, config.start].contains(&token) || (!may_end && token == config.end)
-        };
-        let mut all: Vec<_> = all.filter(|(token, _)| !never(*token)).collect();
-        let order = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if most < all.len() {
-            all.select_nth_unstable_by(most, order);
-            all.truncate(most);
-        }
-        all.sort_by(order);
-        all
+    /// The best tokens of each row and their log-probabilities, the best first, among equals the smaller.
+    /// They are found where the numbers lie; the host reads no others.
+    fn best_tokens(
+        &self,
+        log_probs: &Tensor,
+        most: usize,
+        may_end: bool,
+    ) -> Result<Vec<Vec<(usize, f64)>>> {
+        let config = self.config();
+        let mut never = vec![config.padding, config.start];
+        never.extend((!may_end).then_some(config.end));
+        let found = (most + never.len()).min(log_probs.size(1)?);
+        let (scores, tokens) = log_probs.topk(found, 1)?;
+        let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;
+        let tokens = tokens.to_vec::<i64>()?;
+        // A NaN comes before any number.
+        ensure!(!scores.iter().any(|x| x.is_nan()), "the model's scores are not numbers");
+        let rows = tokens.chunks(found).zip(scores.chunks(found)).map(|(tokens, scores)| {
+            let all = tokens.iter().map(|&token| token as usize).zip(scores.iter().copied());
+            all.filter(|(token, _)| !never.contains(token)).take(most).collect()
+        });
+        Ok(rows.collect())
     }
 
     fn hypothesis(

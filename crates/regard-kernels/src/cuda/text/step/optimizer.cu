@@ -59,6 +59,12 @@ extern "C" __global__ void sgd(const Part *parts, i64 count, Clip clip, double r
     }
 }
 
+// Toward what stands as the gradient.
+extern "C" __global__ void lerp(const Part *parts, i64 count, double weight) {
+    Part part = part_of(parts, count);
+    EACH_OF_CHUNK(n, part) part.value[n] += (T)weight * (part.gradient[n] - part.value[n]);
+}
+
 __device__ __forceinline__ double sum_in_order(double x) {
     __shared__ double parts[WARPS_AT_MOST * WARP];
     parts[threadIdx.x] = x;

@@ -81,6 +81,44 @@ extern "C" __global__ void arg_extreme(const T *x, i64 *to, i64 count, i64 n, i6
     if (lane == 0 && warp < count) to[warp] = best;
 }
 
+// Whether a number comes before another among the largest: a NaN before any, the first among equals.
+__device__ __forceinline__ bool is_before(T x, i64 i, T y, i64 j) {
+    bool undefined = x != x;
+    if (undefined != (y != y)) return undefined;
+    return undefined || x == y ? i < j : x > y;
+}
+// The places of the k largest numbers along the middle axis of [outer, n, inner], the largest first: k rounds, each of which finds the
+// first one behind that of the round before. A block for each.
+extern "C" __global__ void top_k(const T *x, i64 *to, i64 n, i64 inner, i64 k) {
+    __shared__ T numbers[WARPS_AT_MOST];
+    __shared__ i64 places_of[WARPS_AT_MOST];
+    const T *from = x + blockIdx.x / inner * n * inner + blockIdx.x % inner;
+    to += blockIdx.x / inner * k * inner + blockIdx.x % inner;
+    T last = 0;
+    i64 chosen = -1;
+    for (i64 round = 0; round < k; round++) {
+        T most = 0;
+        i64 best = -1;
+        for (i64 j = threadIdx.x; j < n; j += blockDim.x) {
+            T y = from[j * inner];
+            if (round > 0 && !is_before(last, chosen, y, j)) continue;
+            if (best < 0 || is_before(y, j, most, best)) best = j, most = y;
+        }
+        for (int step = WARP / 2; step > 0; step /= 2) {
+            T y = __shfl_xor_sync(ALL, most, step);
+            i64 j = __shfl_xor_sync(ALL, best, step);
+            if (j >= 0 && (best < 0 || is_before(y, j, most, best))) best = j, most = y;
+        }
+        __syncthreads(); // nobody reads the round before any more
+        if (threadIdx.x % WARP == 0) numbers[threadIdx.x / WARP] = most, places_of[threadIdx.x / WARP] = best;
+        __syncthreads();
+        last = numbers[0], chosen = places_of[0];
+        for (u32 w = 1; w < blockDim.x / WARP; w++)
+            if (places_of[w] >= 0 && (chosen < 0 || is_before(numbers[w], places_of[w], last, chosen))) last = numbers[w], chosen = places_of[w];
+        if (threadIdx.x == 0) to[round * inner] = chosen;
+    }
+}
+
 extern "C" __global__ void softmax(const T *x, T *to, i64 width, i64 log) {
     x += (i64)blockIdx.x * width, to += (i64)blockIdx.x * width;
     T most = NEG_INF;
