@@ -196,7 +196,7 @@ fn hard_attention_keeps_one_baseline_for_all_ranks() {
                 let config = TrainingConfig::of(options).unwrap();
                 let run = run.as_ref();
                 train_together(learner.as_mut(), &config, run, &mut rank, &mut Silent).unwrap();
-                learner.reinforce().unwrap().baseline()
+                learner.reinforce().unwrap().baseline().unwrap()
             })
         });
         let ranks: Vec<_> = ranks.collect();

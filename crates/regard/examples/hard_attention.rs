@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             let found = best.select(1, 1)?.contiguous()?.mean_all()?.item()?;
             println!(
                 "step {step:3}: treasure while drawing {:.2}, with argmax {found:.2}",
-                reinforce.baseline()
+                reinforce.baseline()?
             );
         }
         let x = batch(&random, 32)?;

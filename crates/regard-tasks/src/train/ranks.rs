@@ -108,7 +108,7 @@ impl Sum {
         parameters: &[Parameter],
         reinforce: Option<&mut Reinforce>,
     ) -> Result<()> {
-        let baseline = reinforce.as_ref().map_or(0.0, |reinforce| reinforce.baseline());
+        let baseline = reinforce.as_ref().map_or(Ok(0.0), |reinforce| reinforce.baseline())?;
         let truth = |truth: bool| f32::from(u8::from(truth));
         let own = self.gradients.take().unwrap_or_default();
         let mut flat = vec![

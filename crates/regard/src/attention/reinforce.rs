@@ -55,7 +55,8 @@ impl Default for ReinforceConfig {
 #[derive(Clone, Debug)]
 pub struct Reinforce {
     config: ReinforceConfig,
-    baseline: Option<f64>,
+    /// An f64, where the rewards lie: nobody waits for it within a step.
+    baseline: Option<Tensor>,
 }
 
 impl Reinforce {
@@ -95,7 +96,7 @@ impl Reinforce {
         self.config
     }
 
-    /// The moving average of the rewards, 0 before the first.
+    /// The moving average of the rewards, 0 before the first. Refuses only where it cannot be read from a GPU.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -103,13 +104,13 @@ impl Reinforce {
     /// # let config = ReinforceConfig { entropy: 0.0, ..ReinforceConfig::default() };
     /// let mut reinforce = Reinforce::new(config)?;
     /// let log_prob = Tensor::from_vec(vec![-1.0, -1.0], &[2])?;
-    /// assert_eq!(reinforce.baseline(), 0.0);
+    /// assert_eq!(reinforce.baseline()?, 0.0);
     /// reinforce.loss(&Tensor::from_vec(vec![1.0, 3.0], &[2])?, &log_prob, None)?;
-    /// assert_eq!(reinforce.baseline(), 2.0);
+    /// assert_eq!(reinforce.baseline()?, 2.0);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn baseline(&self) -> f64 {
-        self.baseline.unwrap_or(0.0)
+    pub fn baseline(&self) -> Result<f64> {
+        self.baseline.as_ref().map_or(Ok(0.0), Tensor::item)
     }
 
     /// The loss whose gradient is the estimator: −mean((R − b) · log p) − β · mean entropy.
@@ -145,15 +146,24 @@ impl Reinforce {
             log_prob.shape()
         );
         let reward = reward.detach();
-        let mean = reward.mean_all()?.item()?;
-        let advantage = reward.shift(-self.baseline())?;
+        let mean = reward.mean_all()?.to_dtype(DType::F64)?;
+        let advantage = match &self.baseline {
+            Some(baseline) => {
+                reward.sub(&baseline.to_device(reward.device())?.to_dtype(reward.dtype())?)?
+            }
+            None => reward,
+        };
         let mut loss = advantage.mul(log_prob)?.mean_all()?.scale(-1.0)?;
         if let (Some(p), true) = (probabilities, self.config.entropy > 0.0) {
             let bonus = entropy(p)?.mean_all()?.scale(-self.config.entropy)?;
             loss = loss.add(&bonus)?;
         }
-        self.baseline = Some(match self.baseline {
-            Some(before) => self.config.keep * before + (1.0 - self.config.keep) * mean,
+        let keep = self.config.keep;
+        self.baseline = Some(match &self.baseline {
+            Some(before) => {
+                let before = before.to_device(mean.device())?;
+                before.scale(keep)?.add(&mean.scale(1.0 - keep)?)?
+            }
             None => mean,
         });
         Ok(loss)
@@ -170,11 +180,14 @@ impl Reinforce {
     /// a.loss(&x, &x, None)?;
     /// let mut b = Reinforce::new(ReinforceConfig::default())?;
     /// b.set_state(&a.state()?)?;
-    /// assert_eq!(a.baseline(), b.baseline());
+    /// assert_eq!(a.baseline()?, b.baseline()?);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        let kept: Vec<f64> = self.baseline.into_iter().collect();
+        let kept = match &self.baseline {
+            Some(baseline) => vec![baseline.item()?],
+            None => Vec::new(),
+        };
         let shape = [kept.len()];
         Ok(BTreeMap::from([("baseline".to_string(), Tensor::from_vec(kept, &shape)?)]))
     }
@@ -198,7 +211,7 @@ impl Reinforce {
             kept.dtype(),
             kept.shape()
         );
-        self.baseline = kept.to_vec::<f64>()?.first().copied();
+        self.baseline = kept.to_vec::<f64>()?.first().map(|x| Tensor::scalar(*x)).transpose()?;
         Ok(())
     }
 }

@@ -85,6 +85,12 @@ pub struct KernelRegression {
     values: Parameter,
 }
 
+/// Each datum sees the others.
+fn all_but_itself(points: usize) -> Result<Mask> {
+    let seen: Vec<bool> = (0..points * points).map(|at| at / points != at % points).collect();
+    Ok(Mask { dense: Some(Tensor::from_bools(&seen, &[points, points])?), ..Mask::default() })
+}
+
 impl KernelRegression {
     /// New, with data of zeros until [`KernelRegression::set_data`].
     /// Refuses a configuration that does not fit together, and names that are taken.
@@ -278,9 +284,11 @@ impl KernelRegression {
     /// x over the data, without the datum of the same number where `others` alone are asked for.
     fn over_data(&self, x: &Tensor, others: bool, need: Need) -> Result<Attended> {
         let (k, v) = (self.keys.tensor().detach(), self.values.tensor().detach());
-        let mask = match self.config.windowed || self.config.nearest.is_some() || others {
-            true => self.visible(x, others)?,
-            false => Mask::none(),
+        let limited = self.config.windowed || self.config.nearest.is_some();
+        let mask = match (limited, others) {
+            (true, _) => self.visible(x, others)?,
+            (false, true) => all_but_itself(self.config.points)?,
+            (false, false) => Mask::none(),
         };
         if self.config.windowed {
             // Scores of 0: all that is seen weighs the same.
@@ -291,7 +299,7 @@ impl KernelRegression {
         intervention::at(Site::Kernel, 0, 0, attend)
     }
 
-    /// Which data each x sees.
+    /// Which data each x sees, where these are limited to the nearest.
     fn visible(&self, x: &Tensor, others: bool) -> Result<Mask> {
         let KernelRegressionConfig { points: n, features: d, inverse_width, .. } = self.config;
         let numbers = |x: &Tensor| x.to_dtype(DType::F64)?.to_vec::<f64>();
@@ -304,11 +312,8 @@ impl KernelRegression {
                 x.iter().zip(key).map(|(x, k)| (x - k).powi(2)).sum::<f64>().sqrt()
             };
             let mut order: Vec<usize> = (0..n).filter(|&key| !(others && key == row)).collect();
-            let limited = self.config.windowed || self.config.nearest.is_some();
-            if limited {
-                order.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
-                order.truncate(self.config.nearest.unwrap_or(n));
-            }
+            order.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+            order.truncate(self.config.nearest.unwrap_or(n));
             if self.config.windowed {
                 let within = order.iter().filter(|&&key| distance(key) * inverse_width <= 1.0);
                 order.truncate(within.count().max(1));
