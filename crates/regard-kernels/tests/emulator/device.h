@@ -340,5 +340,6 @@ inline unsigned __ballot_sync(unsigned, bool x) {
 inline bool __all_sync(unsigned, bool x) { return __ballot_sync(~0u, x) == ~0u; }
 inline bool __any_sync(unsigned, bool x) { return __ballot_sync(~0u, x); }
 inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline void __syncwarp() { emulator::warps[threadIdx.x / 32].meet(32); }
 inline void __syncthreads() { emulator::turns[0].meet(blockDim.x); }

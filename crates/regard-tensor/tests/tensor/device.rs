@@ -2,9 +2,8 @@
 //! which a C++ compiler is needed.
 
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Random,
-    Precision, RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks, lerp_all,
-    with_precision,
+    Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Precision, Random,
+    RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks, lerp_all, with_precision,
 };
 
 #[path = "../../../regard-kernels/tests/emulator/gpu.rs"]
@@ -32,7 +31,7 @@ fn gradients_agree_with_finite_differences_on_an_emulated_gpu() {
 #[ignore = "needs a C++ compiler"]
 fn operations_on_an_emulated_gpu_give_what_the_cpu_gives() {
     let said = emulated("device::on_the_gpu", true);
-    assert!(said.contains("7 passed"), "{said}");
+    assert!(said.contains("8 passed"), "{said}");
 }
 
 fn normal(seed: u64, shape: &[usize], dtype: DType) -> Tensor {
@@ -219,6 +218,61 @@ fn on_the_gpu_every_type_becomes_every_other_as_on_the_cpu() {
         close("where", &[there], &[chosen], 0.0);
     }
     assert_eq!(count, 49);
+}
+
+/// A view of `[3, 4, width]`, by what it is.
+type View = (&'static str, fn(&Tensor) -> Result<Tensor>);
+
+/// Numbers that lie in a row are read several at a time where they begin evenly; all others one by one.
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_parts_of_tensors_are_copied_and_converted_as_on_the_cpu() {
+    let views: [View; 10] = [
+        ("all", |x| Ok(x.clone())),
+        ("rows", |x| x.transpose(0, 1)),
+        ("columns", |x| x.transpose(1, 2)),
+        ("all turned", |x| x.permute(&[2, 1, 0])),
+        ("middle", |x| x.narrow(1, 1, 2)),
+        ("one", |x| x.select(1, 2)),
+        ("far columns", |x| x.narrow(2, x.shape()[2] / 2, x.shape()[2] / 2)),
+        ("from the second", |x| x.narrow(2, 1, x.shape()[2] - 1)),
+        ("many of one", |x| x.select(1, 1)?.unsqueeze(1)?.broadcast_to(&[3, 5, x.shape()[2]])),
+        ("rows of far columns", |x| x.transpose(0, 1)?.narrow(2, x.shape()[2] / 2, 4)),
+    ];
+    let all = [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::Bool];
+    let mut count = 0;
+    for width in [8, 11, 16, 40] {
+        let mut numbers = normal(1, &[3, 4, width], DType::F64).to_vec::<f64>().unwrap();
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.4e38, 1e-39, -1e-45, -0.0];
+        numbers[..7].copy_from_slice(&odd);
+        let x = Tensor::from_vec(numbers, &[3, 4, width]).unwrap();
+        for from in all {
+            let x = x.to_dtype(from).unwrap();
+            let there = here(x.clone());
+            for (name, view) in views {
+                let (part, part_there) = (view(&x).unwrap(), view(&there).unwrap());
+                let name = format!("{name} of {width}, {from}");
+                let copied = |x: &Tensor| x.contiguous().unwrap();
+                close(&name, &[copied(&part_there)], &[copied(&part)], 0.0);
+                for to in [DType::F32, DType::BF16] {
+                    let cast = |x: &Tensor| x.to_dtype(to).unwrap();
+                    close(&format!("{name} to {to}"), &[cast(&part_there)], &[cast(&part)], 0.0);
+                }
+                count += 1;
+            }
+            for start in 0..width - 4 {
+                let written = |x: &Tensor| -> Result<Tensor> {
+                    let mut whole = x.clone();
+                    whole.write(2, start, &x.narrow(2, 4, 4)?)?;
+                    Ok(whole)
+                };
+                let [there, cpu] = [&there, &x].map(|x| written(x).unwrap());
+                close(&format!("{from} from {start} on"), &[there], &[cpu], 0.0);
+            }
+        }
+    }
+    assert_eq!(count, 240);
+    assert_eq!(fallen_back(), []);
 }
 
 #[test]

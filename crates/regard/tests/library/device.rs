@@ -168,3 +168,58 @@ fn on_the_gpu_graph_networks_have_the_gradients_of_the_formula() {
     assert_eq!(count, 40);
     assert!(fallbacks().is_empty());
 }
+
+/// What attention of additive scores gives for `[batch, queries, 6]` and keys of some width, values of another: the output and every gradient.
+fn additive(
+    [batch, nq, nk, hidden, dv]: [usize; 5],
+    dtype: DType,
+    device: Device,
+) -> regard::Result<Vec<Vec<f64>>> {
+    let parameters = Parameters::new(dtype, 7);
+    let config = MechanismConfig::new(ScoreConfig::Additive { hidden });
+    let mechanism = Mechanism::new(&parameters, &config, 6, 5)?;
+    parameters.to_device(device)?;
+    let random = Random::new(3);
+    let draw = |shape: &[usize]| {
+        let x = random.normal(shape, 0.0, 1.0, DType::F64)?.to_dtype(dtype)?;
+        x.to_device(device)?.requires_grad()
+    };
+    let (q, k) = (draw(&[batch, nq, 6])?, draw(&[batch, nk, 5])?);
+    let (v, seed) = (draw(&[batch, nk, dv])?, draw(&[batch, nq, dv])?);
+    let lengths: Vec<usize> = (0..batch).map(|b| nk - b % nk).collect();
+    let mask = Mask::lengths(&lengths);
+    let out = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, Need::default())?.out;
+    let gradients = out.backward_with(&seed.detach())?;
+    let mut all = vec![out.detach()];
+    all.extend([&q, &k, &v].into_iter().filter_map(|x| gradients.get(x)).cloned());
+    all.extend(parameters.all().iter().filter_map(|x| gradients.get(x)).cloned());
+    all.iter().map(|x| x.to_device(Device::Cpu)?.to_dtype(DType::F64)?.to_vec()).collect()
+}
+
+/// Rows of queries that fill a GPU and few, keys and values that a warp has registers for and wide ones.
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_wide_and_narrow_additive_scores_give_what_the_cpu_gives() {
+    let mut count = 0;
+    for [batch, nq, nk] in [[3, 1, 1], [3, 1, 30], [2, 3, 70], [4, 300, 5]] {
+        for [hidden, dv] in [[8, 4], [40, 700], [300, 33], [513, 512], [1000, 2003]] {
+            let sizes = [batch, nq, nk, hidden, dv];
+            let known = additive(sizes, DType::F64, Device::Cpu).unwrap();
+            for (dtype, most) in [(DType::F32, 2e-5), (DType::F64, 1e-12)] {
+                let there = additive(sizes, dtype, device()).unwrap();
+                assert_eq!((known.len(), there.len()), (7, 7));
+                for (at, (known, there)) in known.iter().zip(&there).enumerate() {
+                    // A gradient that is 0 is the difference of two sums of hundreds of terms.
+                    let scale = known.iter().fold(1.0, |most: f64, x| most.max(x.abs()));
+                    for (x, y) in known.iter().zip(there) {
+                        let apart = (x - y).abs() / scale;
+                        assert!(apart < most, "{sizes:?} {dtype} {at}: {y} in place of {x}");
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 40);
+    assert!(fallbacks().is_empty());
+}

@@ -272,7 +272,7 @@ impl<'a, T: Real> Run<'a, T> {
         self.relative_slabs.all.clear(&self.device)?;
         launch("backward_queries", s.b * s.hq * self.chunks, scratch.row_warps)?;
         if sent.k.is_some() || sent.v.is_some() || self.key_sums.is_asked() {
-            launch("backward_keys", s.b * s.hk * s.nk, 1)?;
+            launch("backward_keys", s.b * s.hk * s.nk, scratch.key_warps)?;
         }
         if let Some(full) = self.spec.bias.full.filter(|full| full.shape[2] > 1)
             && sent.bias.is_asked()

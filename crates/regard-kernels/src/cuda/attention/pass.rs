@@ -2,7 +2,7 @@
 
 use super::options_at::EdgesAt;
 use super::problem::{Array, Rows};
-use super::source::row_warps;
+use super::source::{key_warps, row_warps};
 use crate::cuda::device::Device;
 use crate::cuda::memory::{self, Memory};
 use crate::error::Error;
@@ -171,6 +171,8 @@ pub(in crate::cuda) struct Scratch {
     pub(in crate::cuda) rows: usize,
     /// Warps that share a row.
     pub(in crate::cuda) row_warps: usize,
+    /// And a key, in backward.
+    pub(in crate::cuda) key_warps: usize,
 }
 
 impl Scratch {
@@ -191,7 +193,8 @@ impl Scratch {
         // Whole blocks of warps.
         let warps = (SCRATCH / (rows * row * real)).clamp(LANES, WARPS) / 4 * 4;
         let memory = Memory::uninit(device, warps * rows * row * real)?;
-        Ok(Self { memory, row, rows: warps, row_warps: row_warps(spec, s) })
+        let (row_warps, key_warps) = (row_warps(spec, s), key_warps(spec, s));
+        Ok(Self { memory, row, rows: warps, row_warps, key_warps })
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Variant {
 /// Which kernels: their text has what a problem of that form needs, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    Generic { chunks: usize, value_chunks: usize, row_warps: usize },
+    Generic { chunks: usize, value_chunks: usize, row_warps: usize, key_warps: usize },
     Graph(GraphSizes),
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
@@ -76,8 +76,23 @@ const MANY_WARPS: usize = 16;
 /// How many warps share a row in the generic kernels: several where rows are few and the score is one of those that
 /// are summed feature by feature.
 pub(in crate::cuda) fn row_warps<T: Real>(spec: &Spec<T>, s: &Shape) -> usize {
-    let by_feature = matches!(spec.score, Score::Dot { .. } | Score::Additive { .. });
-    if by_feature && s.rows() <= FEW_ROWS { MANY_WARPS } else { 1 }
+    if is_by_feature(spec) && s.rows() <= FEW_ROWS { MANY_WARPS } else { 1 }
+}
+
+/// Chunks of 32 numbers, of a key and its value, that a warp has registers for in backward.
+const MOST_CHUNKS: usize = 32;
+/// Warps that share a key of more.
+const WIDE_KEY_WARPS: usize = 8;
+
+/// How many warps share a key in the generic kernels' backward: several where its rows are wide.
+pub(in crate::cuda) fn key_warps<T: Real>(spec: &Spec<T>, s: &Shape) -> usize {
+    let chunks = s.dk.div_ceil(LANES) + s.dv.div_ceil(LANES);
+    if is_by_feature(spec) && chunks > MOST_CHUNKS { WIDE_KEY_WARPS } else { 1 }
+}
+
+/// Whether a score is the sum of its features' own.
+fn is_by_feature<T: Real>(spec: &Spec<T>) -> bool {
+    matches!(spec.score, Score::Dot { .. } | Score::Additive { .. })
 }
 
 impl Variant {
@@ -93,8 +108,9 @@ impl Variant {
             Score::Own { .. } => return None,
         };
         let chunks = |width: usize| width.div_ceil(LANES).max(1);
-        let row_warps = row_warps(spec, s);
-        let form = Form::Generic { chunks: chunks(s.dk), value_chunks: chunks(s.dv), row_warps };
+        let (row_warps, key_warps) = (row_warps(spec, s), key_warps(spec, s));
+        let (chunks, value_chunks) = (chunks(s.dk), chunks(s.dv));
+        let form = Form::Generic { chunks, value_chunks, row_warps, key_warps };
         Some(Self { stored, formula, form })
     }
 
@@ -156,10 +172,11 @@ impl Variant {
             },
         );
         match self.form {
-            Form::Generic { chunks, value_chunks, row_warps } => {
+            Form::Generic { chunks, value_chunks, row_warps, key_warps } => {
                 define("CHUNKS", &chunks);
                 define("VALUE_CHUNKS", &value_chunks);
                 define("ROW_WARPS", &row_warps);
+                define("KEY_WARPS", &key_warps);
             }
             Form::Graph(sizes) => {
                 for (name, value) in sizes.defines() {

@@ -142,6 +142,26 @@ impl Walk {
         Ok(walk)
     }
 
+    /// The same over groups of so many numbers, where these lie in a row in each of the first `operands`: places count
+    /// groups then. A group is aligned where the operands begin so.
+    pub fn grouped(&self, size: usize, operands: usize) -> Option<Self> {
+        let (size, last) = (size as i64, self.axes as usize - 1);
+        let fits = |k: usize| {
+            let strides = self.strides[k];
+            strides[last] == 1 && strides[..last].iter().all(|stride| stride % size == 0)
+        };
+        if self.count == 0 || self.sizes[last] % size != 0 || !(0..operands).all(fits) {
+            return None;
+        }
+        let mut walk = *self;
+        walk.count /= size;
+        walk.sizes[last] /= size;
+        for strides in &mut walk.strides[..operands] {
+            strides[..last].iter_mut().for_each(|stride| *stride /= size);
+        }
+        Some(walk)
+    }
+
     /// How many numbers.
     pub fn count(&self) -> usize {
         self.count as usize

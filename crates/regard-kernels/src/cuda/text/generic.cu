@@ -25,6 +25,8 @@ __device__ __forceinline__ u32 own_keys(bool asked) { return __ballot_sync(ALL, 
 // The chunks of features that a warp sums, and where they lie.
 #define PART_CHUNKS ((CHUNKS + ROW_WARPS - 1) / ROW_WARPS)
 #define PART_VALUE_CHUNKS ((VALUE_CHUNKS + ROW_WARPS - 1) / ROW_WARPS)
+// Keys whose values are on their way together.
+#define KEYS_AT_ONCE (PART_VALUE_CHUNKS > 16 ? 1 : PART_VALUE_CHUNKS > 4 ? 2 : 4)
 #define EACH_PART(c) _Pragma("unroll") for (int c = 0; c < PART_CHUNKS; c++)
 #define EACH_VALUE_PART(c) _Pragma("unroll") for (int c = 0; c < PART_VALUE_CHUNKS; c++)
 __device__ __forceinline__ i64 part_feature(int c, int lane) { return lane + WARP * (row_part() + ROW_WARPS * c); }
@@ -78,6 +80,35 @@ __device__ __forceinline__ T dot_values(const T (&a)[VALUE_CHUNKS], const T (&b)
     EACH_VALUE(c) sum += a[c] * b[c];
     return warp_sum(sum);
 }
+
+// A row of values that is multiplied by others. Where it is wide it stays where it lies, for registers would not hold it.
+#define MOST_HELD 16
+#if VALUE_CHUNKS <= MOST_HELD
+struct ValueRow {
+    T held[VALUE_CHUNKS];
+    int lane;
+    i64 width;
+    __device__ ValueRow(const E *row, i64 width, int lane) : lane(lane), width(width) { load_row(row, width, lane, held); }
+    __device__ __forceinline__ T dot(const E *row) const {
+        T other[VALUE_CHUNKS];
+        load_row(row, width, lane, other);
+        return dot_values(held, other);
+    }
+};
+#else
+struct ValueRow {
+    const E *held;
+    int lane;
+    i64 width;
+    __device__ ValueRow(const E *row, i64 width, int lane) : held(row), lane(lane), width(width) {}
+    __device__ __forceinline__ T dot(const E *row) const {
+        T sum = 0;
+#pragma unroll 8
+        for (i64 d = lane; d < width; d += WARP) sum += widen(held[d]) * widen(row[d]);
+        return warp_sum(sum);
+    }
+};
+#endif
 
 // What a warp has of a score: its features' share of the gradients by query. `Own` sums those of the learned numbers.
 #if ROW_WARPS == 1
@@ -279,12 +310,20 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) forward(const __grid_c
             if (o.weights && seen && is_own_key(lane)) o.weights[at * p.keys + j] = weight;
             if (o.edge_weights && t < reach.count && is_own_key(lane)) o.edge_weights[r.head(p) * p.edges + reach.first + t] = weight;
             bool counts = is_hard(p) ? seen && j == w.chosen : seen;
-            for (u32 left = __ballot_sync(ALL, counts); left; left &= left - 1) {
-                int n = __ffs(left) - 1;
-                T v[PART_VALUE_CHUNKS];
-                load_part(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v);
-                T x = __shfl_sync(ALL, weight, n);
-                EACH_VALUE_PART(c) out[c] += x * v[c];
+            for (u32 left = __ballot_sync(ALL, counts); left;) {
+                T v[KEYS_AT_ONCE][PART_VALUE_CHUNKS], x[KEYS_AT_ONCE];
+                int some = least((i64)__popc(left), (i64)KEYS_AT_ONCE);
+#pragma unroll
+                for (int key = 0; key < KEYS_AT_ONCE; key++) {
+                    if (key >= some) break;
+                    int n = __ffs(left) - 1;
+                    left &= left - 1;
+                    load_part(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v[key]);
+                    x[key] = __shfl_sync(ALL, weight, n);
+                }
+#pragma unroll
+                for (int key = 0; key < KEYS_AT_ONCE; key++)
+                    if (key < some) EACH_VALUE_PART(c) out[c] += x[key] * v[key][c];
             }
         }
         store_part(row_of(o.out, r.b, r.h, r.i), p.value_width, lane, out);
@@ -355,7 +394,7 @@ __device__ __forceinline__ T arriving_at(const Problem &p, const Backward &g, i6
 
 // The gradients of a row's weights, keep factors included, into scratch.
 __device__ void weight_grads_of_row(const Problem &p, const Backward &g, const Row &r, const Reach &reach,
-                                    const T *scores, const T (&grad)[VALUE_CHUNKS], T *to, int lane) {
+                                    const T *scores, const ValueRow &grad, T *to, int lane) {
     for (i64 base = 0; base < reach.count; base += WARP) {
         i64 t = base + lane;
         i64 j = t < reach.count ? position(reach, t) : 0;
@@ -363,9 +402,7 @@ __device__ void weight_grads_of_row(const Problem &p, const Backward &g, const R
         T mine = 0;
         for (u32 left = own_keys(seen); left; left &= left - 1) {
             int n = __ffs(left) - 1;
-            T v[VALUE_CHUNKS];
-            load_row(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v);
-            T x = dot_values(grad, v);
+            T x = grad.dot(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)));
             if (lane == n) mine = x;
         }
         if (seen && is_own_key(lane)) {
@@ -378,7 +415,7 @@ __device__ void weight_grads_of_row(const Problem &p, const Backward &g, const R
 
 // Σ g·dp / Σ g, with g the derivative's diagonal; softmax has it from what forward left.
 __device__ T delta_of_row(const Problem &p, const Backward &g, const Row &r, const Reach &reach, const Arrived &a,
-                          const T *scores, const T *weight_grads, const T (&grad)[VALUE_CHUNKS], int lane) {
+                          const T *scores, const T *weight_grads, const ValueRow &grad, int lane) {
     T weighted = 0, sum = 0;
     bool extra = g.grad_weights || g.grad_edge_weights;
     if (p.normalizer != SOFTMAX || extra) {
@@ -399,9 +436,7 @@ __device__ T delta_of_row(const Problem &p, const Backward &g, const Row &r, con
     }
     weighted = warp_sum(weighted), sum = warp_sum(sum);
     if (p.normalizer != SOFTMAX) return sum == 0 ? (T)0 : weighted / sum;
-    T out[VALUE_CHUNKS];
-    load_row(row_of(g.out, r.b, r.h, r.i), p.value_width, lane, out);
-    return weighted + dot_values(grad, out);
+    return weighted + grad.dot(row_of(g.out, r.b, r.h, r.i));
 }
 
 // Adds the gradients of 32 scores to a table by distance. Within its reach every key has an entry
@@ -431,9 +466,9 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) backward_queries(const
             Row r(p, task / g.chunks * p.queries + i);
             Reach reach = keys_of(p, r.b, r.i);
             Score score(p, r.h, lane);
-            T q[CHUNKS], grad[VALUE_CHUNKS];
+            T q[CHUNKS];
             load_row(row_of(p.q, r.b, r.h, r.i), p.width, lane, q);
-            load_row(row_of(g.grad_out, r.b, r.h, r.i), p.value_width, lane, grad);
+            ValueRow grad(row_of(g.grad_out, r.b, r.h, r.i), p.value_width, lane);
             scores_of_row(p, r, reach, score, q, scores, lane);
             weight_grads_of_row(p, g, r, reach, scores, grad, grads, lane);
             Arrived a(g, r.at);
@@ -465,20 +500,96 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) backward_queries(const
     }
 }
 
+// What a key's warp has of a score: all features, or of wide rows some.
+#if KEY_WARPS == 1
+#define KEY_THREADS 128
+#define KEY_CHUNKS CHUNKS
+#define KEY_VALUE_CHUNKS VALUE_CHUNKS
+typedef Score KeyScore;
+__device__ __forceinline__ i64 key_id() { return warp_id(); }
+__device__ __forceinline__ i64 keys_at_once() { return warps(); }
+__device__ __forceinline__ int key_part() { return 0; }
+__device__ __forceinline__ T key_score(const Score &score, const T (&q)[CHUNKS], const T (&k)[CHUNKS]) { return score.of(q, k); }
+__device__ __forceinline__ T key_product(const T (&a)[VALUE_CHUNKS], const T (&b)[VALUE_CHUNKS]) { return dot_values(a, b); }
+__device__ __forceinline__ void sum_over_warps(T &score, T &product, int lane) {}
+#else
+#define KEY_THREADS (WARP * KEY_WARPS)
+#define KEY_CHUNKS ((CHUNKS + KEY_WARPS - 1) / KEY_WARPS)
+#define KEY_VALUE_CHUNKS ((VALUE_CHUNKS + KEY_WARPS - 1) / KEY_WARPS)
+__device__ __forceinline__ i64 key_id() { return blockIdx.x; }
+__device__ __forceinline__ i64 keys_at_once() { return gridDim.x; }
+__device__ __forceinline__ int key_part() { return threadIdx.x / WARP; }
+struct KeyScore {
+    T own[KEY_CHUNKS];
+    __device__ KeyScore(const Problem &p, i64 h, int lane) {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            i64 d = lane + WARP * (key_part() + KEY_WARPS * c);
+            own[c] = d < p.width ? own_number(p, h, d) : (T)0;
+        }
+    }
+    __device__ __forceinline__ void by_key(const T (&q)[KEY_CHUNKS], const T (&k)[KEY_CHUNKS], T grad, T (&gk)[KEY_CHUNKS]) const {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) one_by_key(own[c], q[c], k[c], grad, gk[c]);
+    }
+};
+// A warp's share of a score, and of a product of values.
+__device__ __forceinline__ T key_score(const KeyScore &score, const T (&q)[KEY_CHUNKS], const T (&k)[KEY_CHUNKS]) {
+    T sum = 0;
+#pragma unroll
+    for (int c = 0; c < KEY_CHUNKS; c++) sum += one_score(score.own[c], q[c], k[c]);
+    return warp_sum(sum);
+}
+__device__ __forceinline__ T key_product(const T (&a)[KEY_VALUE_CHUNKS], const T (&b)[KEY_VALUE_CHUNKS]) {
+    T sum = 0;
+#pragma unroll
+    for (int c = 0; c < KEY_VALUE_CHUNKS; c++) sum += a[c] * b[c];
+    return warp_sum(sum);
+}
+// Every warp gets the same sums, in the warps' order.
+__device__ __forceinline__ void sum_over_warps(T &score, T &product, int lane) {
+    __shared__ T scores[KEY_WARPS][WARP], products[KEY_WARPS][WARP];
+    __syncthreads(); // nobody reads those before any more
+    scores[key_part()][lane] = score, products[key_part()][lane] = product;
+    __syncthreads();
+    score = product = 0;
+    for (int warp = 0; warp < KEY_WARPS; warp++) score += scores[warp][lane], product += products[warp][lane];
+}
+#endif
+
+template <int N>
+__device__ __forceinline__ void load_of_key(const E *row, i64 width, int lane, T (&to)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; c++) {
+        i64 d = lane + WARP * (key_part() + KEY_WARPS * c);
+        to[c] = d < width ? widen(row[d]) : (T)0;
+    }
+}
+template <int N>
+__device__ __forceinline__ void store_of_key(E *row, i64 width, int lane, const T (&from)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; c++) {
+        i64 d = lane + WARP * (key_part() + KEY_WARPS * c);
+        if (d < width) row[d] = narrow(from[c]);
+    }
+}
+
 // By key: the gradients of k and v, and each key's sum of its scores' gradients in each head.
-extern "C" __global__ void __launch_bounds__(128) backward_keys(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
+extern "C" __global__ void __launch_bounds__(KEY_THREADS) backward_keys(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
     int lane = lane_id();
     i64 group = p.heads / p.key_heads, keys = p.batch * p.key_heads * p.keys;
-    for (i64 at = warp_id(); at < keys; at += warps()) {
+    for (i64 at = key_id(); at < keys; at += keys_at_once()) {
         i64 b = at / p.keys / p.key_heads, hk = at / p.keys % p.key_heads, j = at % p.keys;
         Reach reach = queries_of(p, b, j);
-        T k[CHUNKS], gk[CHUNKS], v[VALUE_CHUNKS], gv[VALUE_CHUNKS];
-        load_row(row_of(p.k, b, hk, j), p.width, lane, k);
-        load_row(row_of(p.v, b, hk, j), p.value_width, lane, v);
-        EACH(c) gk[c] = 0;
-        EACH_VALUE(c) gv[c] = 0;
+        T k[KEY_CHUNKS], gk[KEY_CHUNKS], v[KEY_VALUE_CHUNKS], gv[KEY_VALUE_CHUNKS];
+        load_of_key(row_of(p.k, b, hk, j), p.width, lane, k);
+        load_of_key(row_of(p.v, b, hk, j), p.value_width, lane, v);
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) gk[c] = 0;
+#pragma unroll
+        for (int c = 0; c < KEY_VALUE_CHUNKS; c++) gv[c] = 0;
         for (i64 h = hk * group; h < (hk + 1) * group; h++) {
-            Score score(p, h, lane);
+            KeyScore score(p, h, lane);
             i64 head = b * p.heads + h;
             T sum = 0;
             for (i64 base = 0; base < reach.count; base += WARP) {
@@ -489,12 +600,13 @@ extern "C" __global__ void __launch_bounds__(128) backward_keys(const __grid_con
                 for (u32 left = __ballot_sync(ALL, seen); left; left &= left - 1) {
                     int n = __ffs(left) - 1;
                     i64 query = __shfl_sync(ALL, i, n);
-                    T q[CHUNKS], grad[VALUE_CHUNKS];
-                    load_row(row_of(p.q, b, h, query), p.width, lane, q);
-                    load_row(row_of(g.grad_out, b, h, query), p.value_width, lane, grad);
-                    T pair = score.of(q, k), dp = dot_values(grad, v);
+                    T q[KEY_CHUNKS], grad[KEY_VALUE_CHUNKS];
+                    load_of_key(row_of(p.q, b, h, query), p.width, lane, q);
+                    load_of_key(row_of(g.grad_out, b, h, query), p.value_width, lane, grad);
+                    T pair = key_score(score, q, k), dp = key_product(grad, v);
                     if (lane == n) s = pair, x = dp;
                 }
+                sum_over_warps(s, x, lane);
                 T ds = 0, weight = 0;
                 if (seen) s += bias_at(p, b, h, i, j);
                 seen = seen && !(s == NEG_INF);
@@ -513,19 +625,20 @@ extern "C" __global__ void __launch_bounds__(128) backward_keys(const __grid_con
                 for (u32 left = __ballot_sync(ALL, seen); left; left &= left - 1) {
                     int n = __ffs(left) - 1;
                     i64 query = __shfl_sync(ALL, i, n);
-                    T q[CHUNKS], grad[VALUE_CHUNKS];
-                    load_row(row_of(p.q, b, h, query), p.width, lane, q);
-                    load_row(row_of(g.grad_out, b, h, query), p.value_width, lane, grad);
+                    T q[KEY_CHUNKS], grad[KEY_VALUE_CHUNKS];
+                    load_of_key(row_of(p.q, b, h, query), p.width, lane, q);
+                    load_of_key(row_of(g.grad_out, b, h, query), p.value_width, lane, grad);
                     score.by_key(q, k, __shfl_sync(ALL, ds, n), gk);
                     T w = __shfl_sync(ALL, weight, n);
-                    EACH_VALUE(c) gv[c] += w * grad[c];
+#pragma unroll
+                    for (int c = 0; c < KEY_VALUE_CHUNKS; c++) gv[c] += w * grad[c];
                 }
             }
             sum = warp_sum(sum);
-            if (g.key_sums && lane == 0) g.key_sums[head * p.keys + j] = sum;
+            if (g.key_sums && lane == 0 && key_part() == 0) g.key_sums[head * p.keys + j] = sum;
         }
-        if (g.grad_k.data) store_row(row_of(g.grad_k, b, hk, j), p.width, lane, gk);
-        if (g.grad_v.data) store_row(row_of(g.grad_v, b, hk, j), p.value_width, lane, gv);
+        if (g.grad_k.data) store_of_key(row_of(g.grad_k, b, hk, j), p.width, lane, gk);
+        if (g.grad_v.data) store_of_key(row_of(g.grad_v, b, hk, j), p.value_width, lane, gv);
     }
 }
 
@@ -544,9 +657,9 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) backward_bias(const __
             for (i64 h = heads == 1 ? 0 : oh; h < (heads == 1 ? p.heads : oh + 1); h++) {
                 Row r(p, (b * p.heads + h) * p.queries + i);
                 Score score(p, h, lane);
-                T q[CHUNKS], grad[VALUE_CHUNKS];
+                T q[CHUNKS];
                 load_row(row_of(p.q, b, h, i), p.width, lane, q);
-                load_row(row_of(g.grad_out, b, h, i), p.value_width, lane, grad);
+                ValueRow grad(row_of(g.grad_out, b, h, i), p.value_width, lane);
                 scores_of_row(p, r, reach, score, q, scores, lane);
                 weight_grads_of_row(p, g, r, reach, scores, grad, grads, lane);
                 Arrived a(g, r.at);

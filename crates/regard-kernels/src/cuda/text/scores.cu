@@ -8,8 +8,10 @@
 
 #define OWN_WIDTH(p) 0
 
-// Of one feature: what a score has of its own, and its share of the gradients by query.
+// Of one feature: what a score has of its own, its share of the score, and of the gradients by key and by query.
 __device__ __forceinline__ T own_number(const Problem &p, i64 h, i64 d) { return (T)p.scale; }
+__device__ __forceinline__ T one_score(T scale, T q, T k) { return scale * q * k; }
+__device__ __forceinline__ void one_by_key(T scale, T q, T k, T grad, T &gk) { gk += grad * scale * q; }
 __device__ __forceinline__ void one_by_query(T scale, T q, T k, T grad, T &gq, T &own) { gq += grad * scale * k; }
 
 #if ROW_WARPS == 1
@@ -33,7 +35,7 @@ struct Score {
     }
 #endif
     __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
-        EACH(c) gk[c] += grad * scale * q[c];
+        EACH(c) one_by_key(scale, q[c], k[c], grad, gk[c]);
     }
 };
 
@@ -59,6 +61,16 @@ __device__ __forceinline__ void activate(T x, T &value, T &slope) {
 }
 
 __device__ __forceinline__ T own_number(const Problem &p, i64 h, i64 d) { return p.parameters[0].data[h * p.parameters[0].head + d]; }
+__device__ __forceinline__ T one_score(T w, T q, T k) {
+    T value, slope;
+    activate(q + k, value, slope);
+    return w * value;
+}
+__device__ __forceinline__ void one_by_key(T w, T q, T k, T grad, T &gk) {
+    T value, slope;
+    activate(q + k, value, slope);
+    gk += grad * w * slope;
+}
 __device__ __forceinline__ void one_by_query(T w, T q, T k, T grad, T &gq, T &own) {
     T value, slope;
     activate(q + k, value, slope);
@@ -89,11 +101,7 @@ struct Score {
     }
     __device__ __forceinline__ T of(const T (&q)[CHUNKS], const T (&k)[CHUNKS]) const {
         T sum = 0;
-        EACH(c) {
-            T value, slope;
-            activate(q[c] + k[c], value, slope);
-            sum += w[c] * value;
-        }
+        EACH(c) sum += one_score(w[c], q[c], k[c]);
         return warp_sum(sum);
     }
 #if ROW_WARPS == 1
@@ -102,11 +110,7 @@ struct Score {
     }
 #endif
     __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
-        EACH(c) {
-            T value, slope;
-            activate(q[c] + k[c], value, slope);
-            gk[c] += grad * w[c] * slope;
-        }
+        EACH(c) one_by_key(w[c], q[c], k[c], grad, gk[c]);
     }
 };
 

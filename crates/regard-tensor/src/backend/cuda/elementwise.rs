@@ -7,6 +7,9 @@ use crate::{DType, Result, Scalar, Tensor};
 use regard_kernels::Activation;
 use regard_kernels::cuda::step::{Argument, Launch, StepText, Walk, activation_code};
 
+/// Bytes that a thread reads or writes at once, where they lie so.
+const GROUP: usize = 16;
+
 /// A function's number in the kernels' text, and its own numbers.
 fn unary_code(f: Unary) -> (i64, f64, f64) {
     match f {
@@ -65,6 +68,11 @@ impl CudaBackend {
         let walk = Walk::new(x.shape(), &[x.strides(), &part.strides])?;
         let size = x.dtype().size();
         let start = to.storage_address()? + (part.offset * size) as u64;
+        let is_aligned = (x.device_address()? | start).is_multiple_of(GROUP as u64);
+        let (walk, size) = match walk.grouped(GROUP / size, 2).filter(|_| is_aligned) {
+            Some(groups) => (groups, GROUP),
+            None => (walk, size),
+        };
         let arguments = [Argument::Walk(walk), at(x)?, Argument::At(start)];
         let launch = Launch::of_numbers(walk.count());
         self.launch(StepText::Bytes, &format!("copy{size}"), launch, &arguments)
@@ -79,6 +87,17 @@ impl CudaBackend {
     pub(super) fn cast_there(&self, x: &Tensor, dtype: DType) -> Result<Tensor> {
         let to = self.uninit(x.dims(), dtype)?;
         let walk = Walk::new(x.shape(), &[x.strides()])?;
+        let kernel = match (x.dtype(), dtype) {
+            (DType::F32, DType::BF16) => Some("eights_to_bf16"),
+            (DType::BF16, DType::F32) => Some("eights_to_f32"),
+            _ => None,
+        };
+        let is_aligned = x.device_address()?.is_multiple_of(GROUP as u64);
+        if let (Some(kernel), true, Some(eights)) = (kernel, is_aligned, walk.grouped(8, 1)) {
+            let arguments = [Argument::Walk(eights), at(x)?, at(&to)?];
+            self.launch(StepText::Bytes, kernel, Launch::of_numbers(eights.count()), &arguments)?;
+            return Ok(to);
+        }
         let arguments =
             [Argument::Walk(walk), at(x)?, at(&to)?, type_code(x.dtype()), type_code(dtype)];
         self.launch(StepText::Bytes, "cast", Launch::of_numbers(walk.count()), &arguments)?;

@@ -15,6 +15,10 @@ pub(super) const MOST_PICKS: usize = 64;
 /// Blocks that fill a GPU.
 const ENOUGH: usize = 264;
 
+/// Rows that fill a GPU with few threads each, and how many numbers a thread has of such a row.
+const MANY_ROWS: usize = 4096;
+const NUMBERS_OF_A_THREAD: usize = 12;
+
 /// Into how many parts n numbers are cut, where `blocks` are busy with one part each: each part at least so long.
 fn parts(n: usize, blocks: usize, least: usize) -> usize {
     (n / least).min(ENOUGH.div_ceil(blocks.max(1))).max(1)
@@ -126,8 +130,11 @@ impl CudaBackend {
         if x.numel() == 0 {
             return Ok(());
         }
+        let rows = x.numel() / width;
+        // Many rows fill the GPU with a warp or two each, which wait for each other less than eight do.
+        let threads = if rows >= MANY_ROWS { width.div_ceil(NUMBERS_OF_A_THREAD) } else { width };
         let arguments = [operands, &[whole(width)], rest].concat();
-        self.launch(real(x), kernel, Launch::of_rows(x.numel() / width, width), &arguments)
+        self.launch(real(x), kernel, Launch::of_rows(rows, threads), &arguments)
     }
 
     pub(super) fn layer_norm_there(

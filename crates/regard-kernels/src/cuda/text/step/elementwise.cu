@@ -120,9 +120,12 @@ __device__ __forceinline__ Activated activated(i64 f, T x, T p) {
     }
 }
 
+// The remainder in 32 bits where that will do, as in `places`.
+__device__ __forceinline__ i64 column_of(i64 n, i64 count, i64 width) { return count <= 0x7fffffff ? (i64)((u32)n % (u32)width) : n % width; }
+
 extern "C" __global__ void activation(const T *x, const T *bias, T *to, i64 count, i64 width, i64 f, double p) {
-    EACH(n, count) to[n] = activated(f, bias ? x[n] + bias[n % width] : x[n], (T)p).value;
+    EACH(n, count) to[n] = activated(f, bias ? x[n] + bias[column_of(n, count, width)] : x[n], (T)p).value;
 }
 extern "C" __global__ void activation_backward(const T *x, const T *bias, const T *g, T *to, i64 count, i64 width, i64 f, double p) {
-    EACH(n, count) to[n] = g[n] * activated(f, bias ? x[n] + bias[n % width] : x[n], (T)p).slope;
+    EACH(n, count) to[n] = g[n] * activated(f, bias ? x[n] + bias[column_of(n, count, width)] : x[n], (T)p).slope;
 }
