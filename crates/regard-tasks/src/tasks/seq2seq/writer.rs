@@ -12,14 +12,14 @@ use regard::layers::Encoded;
 use regard::models::{
     Considered, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source,
 };
-use regard::tensor::{Parameters, Random, without_gradients};
+use regard::tensor::{Device, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use regard_data::text::{PADDING, Tokenizer};
 use regard_data::tick;
 use regard_data::{Error, Result};
 
-/// Sources that are read at once where nothing is learned.
-const EVALUATION_BATCH: usize = 64;
+/// Sources that are read at once where nothing is learned, on the CPU and on a GPU.
+const EVALUATION_BATCHES: [usize; 2] = [64, 256];
 
 /// How long an output may be.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +164,13 @@ impl Writer {
         })
     }
 
+    /// How many sources are read at once where nothing is learned.
+    fn evaluation_batch(&self) -> usize {
+        let [cpu, gpu] = EVALUATION_BATCHES;
+        let first = self.parameters.all().first().map(|parameter| parameter.tensor().device());
+        if first.is_none_or(|device| device == Device::Cpu) { cpu } else { gpu }
+    }
+
     /// What a search finds for each source, in order, an empty output for an empty source. Searches
     /// batches of similar lengths; how long an output may be depends on its own source alone.
     fn in_batches(
@@ -178,7 +185,7 @@ impl Writer {
         let mut all: Vec<Vec<Hypothesis>> = vec![vec![silence()]; sources.count()];
         let mut done = 0;
         let alike = indices.chunk_by(|a, b| length(a) == length(b));
-        for indices in alike.flat_map(|indices| indices.chunks(EVALUATION_BATCH)) {
+        for indices in alike.flat_map(|indices| indices.chunks(self.evaluation_batch())) {
             let batch = sources.batch(indices)?;
             let longest = self.longest(sources.length(indices[0]));
             for (&index, found) in indices.iter().zip(search(&batch, longest)?) {
@@ -247,7 +254,7 @@ impl Writer {
         let mut indices: Vec<usize> = (0..sources.count()).collect();
         indices.sort_by_key(|&i| targets[i].len());
         let mut done = 0;
-        for indices in indices.chunks(EVALUATION_BATCH) {
+        for indices in indices.chunks(self.evaluation_batch()) {
             let target: Vec<&[usize]> = indices.iter().map(|&i| &targets[i][..]).collect();
             let (source, target) = (sources.batch(indices)?, Sentences::new(&target, PADDING)?);
             let losses =
