@@ -3,9 +3,9 @@
     cargo build --release -p regard --example training_step
     python3 bench/compare_training.py [CASE ...]
 
-PyTorch runs as most people have it (eager) and as one CUDA graph, which few have; in f32, with TF32, and under bf16
-autocast. Regard computes in f32. The models are those of crates/regard/examples/training_step.rs; the graphs want
-torch_geometric. Each takes its turn twice, and the faster turn counts."""
+PyTorch runs as most people have it (eager) and as one CUDA graph, which few have. Both compute in f32, with TF32, and in
+bf16 (PyTorch's autocast, Regard's precision). The models are those of crates/regard/examples/training_step.rs; the graphs
+want torch_geometric. Each takes its turn twice, and the faster turn counts."""
 
 import pathlib
 import re
@@ -168,8 +168,9 @@ def milliseconds(step):
     return (time.perf_counter() - start) * 1e3 / STEPS
 
 
-def regard(case):
-    said = subprocess.run([PROGRAM, "cuda", case, str(STEPS)], check=True, capture_output=True, text=True).stdout
+def regard(case, precision):
+    command = [PROGRAM, "cuda", case, str(STEPS), precision]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"([\d.]+) ms a step", said)
     if not found:
         raise SystemExit(f"{case}: {said}")
@@ -181,20 +182,20 @@ def main():
     for case, make in CASES.items():
         if sys.argv[1:] and not any(part in case for part in sys.argv[1:]):
             continue
-        times = {"regard": []}
-        for _ in range(2):
-            times["regard"].append(regard(case))
-            for precision in ["f32", "tf32", "bf16"]:
-                torch.set_float32_matmul_precision("highest" if precision == "f32" else "high")
-                torch.backends.cudnn.allow_tf32 = precision != "f32"
-                for is_graph in [False, True][: 1 if case.startswith("gat") else 2]:
+        for precision in ["f32", "tf32", "bf16"]:
+            torch.set_float32_matmul_precision("highest" if precision == "f32" else "high")
+            torch.backends.cudnn.allow_tf32 = precision != "f32"
+            ways = [False, True][: 1 if case.startswith("gat") else 2]
+            ours, theirs = [], {is_graph: [] for is_graph in ways}
+            for _ in range(2):
+                ours.append(regard(case, precision))
+                for is_graph in ways:
                     torch.manual_seed(0)
-                    way = precision + (" graph" if is_graph else " eager")
-                    times.setdefault(way, []).append(milliseconds(step_of(make, precision == "bf16", is_graph)))
+                    theirs[is_graph].append(milliseconds(step_of(make, precision == "bf16", is_graph)))
                     torch.cuda.empty_cache()
-        best = {way: min(each) for way, each in times.items()}
-        ours = best.pop("regard")
-        print(f"{case:26} {ours:8.3f}  " + "  ".join(f"{way} {ms:.3f} ({ms / ours:.2f})" for way, ms in best.items()), flush=True)
+            best = min(ours)
+            ratios = [f"{way} {min(ms):.3f} ({min(ms) / best:.2f})" for way, ms in zip(["eager", "graph"], theirs.values())]
+            print(f"{case:26} {precision:5} {best:8.3f}  " + "  ".join(ratios), flush=True)
 
 
 main()

@@ -18,6 +18,9 @@ pub enum Precision {
     /// In the tensors' own type.
     #[default]
     F32,
+    /// As [`Precision::F32`], but a GPU may round factors in f32 to the 11 significant bits that its units multiply (TF32). The
+    /// CPU computes as with f32.
+    Tf32,
     /// Factors in f32 are rounded to bf16 first, forward and backward; sums, and all else, stay in f32.
     Bf16,
 }
@@ -26,6 +29,7 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::F32 => "f32",
+            Self::Tf32 => "tf32",
             Self::Bf16 => "bf16",
         })
     }
@@ -34,20 +38,21 @@ impl fmt::Display for Precision {
 impl FromStr for Precision {
     type Err = Error;
 
-    /// `f32` or `bf16`; refuses anything else.
+    /// `f32`, `tf32` or `bf16`; refuses anything else.
     ///
     /// ```
     /// use regard_tensor::Precision;
     /// assert_eq!("bf16".parse::<Precision>()?, Precision::Bf16);
     /// let error = "f8".parse::<Precision>().unwrap_err();
-    /// assert_eq!(error.to_string(), "a precision of \"f8\"; there are f32 and bf16");
+    /// assert_eq!(error.to_string(), "a precision of \"f8\"; there are f32, tf32 and bf16");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "f32" => Ok(Self::F32),
+            "tf32" => Ok(Self::Tf32),
             "bf16" => Ok(Self::Bf16),
-            _ => Err(Error::new(format!("a precision of {name:?}; there are f32 and bf16"))),
+            _ => Err(Error::new(format!("a precision of {name:?}; there are f32, tf32 and bf16"))),
         }
     }
 }

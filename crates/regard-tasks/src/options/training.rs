@@ -97,6 +97,8 @@ pub enum PrecisionKind {
     /// f32.
     #[default]
     F32,
+    /// f32, of which a GPU may leave out what its units do not multiply.
+    Tf32,
     /// Factors in bf16, sums in f32.
     Bf16,
 }
@@ -106,6 +108,7 @@ impl PrecisionKind {
     pub(crate) fn of_products(self) -> Precision {
         match self {
             Self::F32 => Precision::F32,
+            Self::Tf32 => Precision::Tf32,
             Self::Bf16 => Precision::Bf16,
         }
     }

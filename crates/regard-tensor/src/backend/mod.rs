@@ -243,10 +243,17 @@ pub(crate) trait Backend: Sync {
     fn cat(&self, parts: &[Tensor], axis: usize, shape: &Dims) -> Result<Tensor>;
 
     /// Stacks of matrices, whose leading axes are `lead` in both; any strides. Those of bf16 give f32.
-    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor>;
+    /// A precision says what of f32 may be left out; bf16 was rounded before.
+    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor, precision: Precision) -> Result<Tensor>;
     /// x · Wᵀ + b: `[m, k]`, `[n, k]` and `[n]` → `[m, n]`; any strides, the bias contiguous. Of x and W in bf16 and a
     /// bias in f32: f32.
-    fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor>;
+    fn linear(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        precision: Precision,
+    ) -> Result<Tensor>;
     /// `[B, C, H, W]` → `[B, C·k, places]`, in a shape. Contiguous.
     fn unfold(&self, images: &Tensor, windows: &Windows, shape: &Dims) -> Result<Tensor>;
     /// The other way, adding up. Contiguous.

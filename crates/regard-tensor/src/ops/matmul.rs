@@ -37,7 +37,7 @@ fn countable(op: &str, [m, k, n]: [usize; 3]) -> Result<()> {
 fn factor(x: &Tensor, precision: Precision) -> Result<Tensor> {
     let x = x.detach();
     let rank = x.rank();
-    if precision == Precision::F32 || x.dtype() != DType::F32 {
+    if precision != Precision::Bf16 || x.dtype() != DType::F32 {
         Ok(x)
     } else if rank >= 2 && x.strides()[rank - 2] == 1 && x.strides()[rank - 1] > 1 {
         x.transpose(-1, -2)?.to_dtype(DType::BF16)?.transpose(-1, -2)
@@ -47,24 +47,25 @@ fn factor(x: &Tensor, precision: Precision) -> Result<Tensor> {
 }
 
 /// Of two factors in one type; of bf16 in f32.
-fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn product(a: &Tensor, b: &Tensor, precision: Precision) -> Result<Tensor> {
     let (lead, la, lb) = stacked(a, b)?;
     let [m, k, n] = [la.shape[lead.len()], la.shape[lead.len() + 1], lb.shape[lead.len() + 1]];
     let mut shape = lead.to_vec();
     shape.extend([m, n]);
     Dims::new(&shape).map_err(|error| error.within("matmul"))?;
     countable("matmul", [m, k, n])?;
-    backend::together("matmul", &[a, b])?.matmul(&lead, &a.with_layout(la), &b.with_layout(lb))
+    let backend = backend::together("matmul", &[a, b])?;
+    backend.matmul(&lead, &a.with_layout(la), &b.with_layout(lb), precision)
 }
 
 /// A product that lies as `like` does, transposed where that is: the gradient of a transposed matrix
 /// then needs no turning, and long rows are read.
-fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn product_like(like: &Tensor, a: &Tensor, b: &Tensor, precision: Precision) -> Result<Tensor> {
     let rank = like.shape().len();
     if like.layout.strides[rank - 2] == 1 && like.layout.strides[rank - 1] > 1 {
-        product(&b.transpose(-1, -2)?, &a.transpose(-1, -2)?)?.transpose(-1, -2)
+        product(&b.transpose(-1, -2)?, &a.transpose(-1, -2)?, precision)?.transpose(-1, -2)
     } else {
-        product(a, b)
+        product(a, b, precision)
     }
 }
 
@@ -105,15 +106,15 @@ impl Tensor {
         let (device, precision) = (backend::meeting(&[self, other]), precision());
         let (left, right) = (self.constant_on(device)?, other.constant_on(device)?);
         let (a, b) = (factor(&left, precision)?, factor(&right, precision)?);
-        let out = product(&a, &b)?;
+        let out = product(&a, &b, precision)?;
         Ok(out.record("matmul", &[self, other], move |g, to| {
             let g = factor(&g, precision)?;
             if to.want(0) {
-                let grad = product_like(&a, &g, &b.transpose(-1, -2)?)?;
+                let grad = product_like(&a, &g, &b.transpose(-1, -2)?, precision)?;
                 to.add(0, grad.sum_to(a.dims())?)?;
             }
             if to.want(1) {
-                let grad = product_like(&b, &a.transpose(-1, -2)?, &g)?;
+                let grad = product_like(&b, &a.transpose(-1, -2)?, &g, precision)?;
                 to.add(1, grad.sum_to(b.dims())?)?;
             }
             Ok(())
@@ -169,17 +170,17 @@ impl Tensor {
         let flat = bias.detach().contiguous()?;
         let backend = backend::together("linear", &[&x, weight, bias])?;
         let (saved, w) = (factor(&x, precision)?, factor(weight, precision)?);
-        let out = backend.linear(&saved, &w, &flat)?;
+        let out = backend.linear(&saved, &w, &flat, precision)?;
         let out = out.record("linear", &[&x, weight, bias], move |g, to| {
             if to.want(2) {
                 to.add(2, g.sum(0)?)?;
             }
             let g = factor(&g, precision)?;
             if to.want(0) {
-                to.add(0, product(&g, &w)?)?;
+                to.add(0, product(&g, &w, precision)?)?;
             }
             if to.want(1) {
-                to.add(1, product(&g.transpose(0, 1)?, &saved)?)?;
+                to.add(1, product(&g.transpose(0, 1)?, &saved, precision)?)?;
             }
             Ok(())
         });

@@ -1,6 +1,6 @@
 //! Products of whole matrices.
 
-use super::operand::{Operand, pack};
+use super::operand::{Factor, Operand, pack};
 use super::square::{Corner, Square, has_nan, multiply, scalar_fallback, write};
 use super::{SIDE, Tiles};
 use crate::cpu::denormal::Flushed;
@@ -31,12 +31,13 @@ const MOST_PARTS: usize = 8;
 
 /// Whether this is the fastest way, by what each costs in picoseconds of one core, as measured on
 /// one machine: here a multiplication, a number packed, a result written and the start; the other
-/// way a multiplication.
-pub(in super::super) fn suits(p: &Strided<f32>) -> bool {
+/// way a multiplication, of f32.
+pub(in super::super) fn suits<F: Factor>(p: &Strided<F, f32>) -> bool {
     let [m, n, k] = [p.m, p.n, p.k];
     let whole: usize = [m, n, k].iter().map(|x| x.next_multiple_of(SIDE)).product();
     let lies = |s: Strides| s.row == 1 || s.column == 1;
-    let cost = 7 * whole + 700 * (m * k + k * n) + 500 * m * n + 20_000_000;
+    let [multiplied, packed] = F::COSTS;
+    let cost = multiplied * whole + packed * (m * k + k * n) + 500 * m * n + 20_000_000;
     // The other way is slower where A is turned.
     let other = if p.a_strides.row == 1 { 24 } else { 17 };
     lies(p.a_strides) && lies(p.b_strides) && cost < other * m * n * k
@@ -47,7 +48,7 @@ pub(in super::super) fn suits(p: &Strided<f32>) -> bool {
 ///
 /// # Safety
 /// The unit is available, the operands suit and are there, and C overlaps neither.
-pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
+pub(in super::super) unsafe fn matmul<F: Factor>(p: Strided<F, f32>) {
     let size = p.m * p.n;
     let parts = (p.k / DEEP).min(MOST_PARTS);
     // SAFETY: the caller's; parts of the depth lie within the operands and write results of their
@@ -73,7 +74,7 @@ pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
 ///
 /// # Safety
 /// It has the first of them.
-unsafe fn of_rows(p: &Strided<f32>, from: usize, rows: usize) -> Strided<f32> {
+unsafe fn of_rows<F: Factor>(p: &Strided<F, f32>, from: usize, rows: usize) -> Strided<F, f32> {
     // SAFETY: the caller's.
     let (a, c) = unsafe { (p.a.add(from * p.a_strides.row), p.at(from, 0)) };
     Strided { m: rows.min(p.m - from), a, c, ..*p }
@@ -83,7 +84,7 @@ unsafe fn of_rows(p: &Strided<f32>, from: usize, rows: usize) -> Strided<f32> {
 ///
 /// # Safety
 /// As for [`matmul`].
-unsafe fn whole(p: &Strided<f32>) {
+unsafe fn whole<F: Factor>(p: &Strided<F, f32>) {
     for columns in blocks(p.n, COLUMNS) {
         // SAFETY: the caller's; B has these columns.
         unsafe { by_columns(p, columns, p.threads) };
@@ -94,7 +95,7 @@ unsafe fn whole(p: &Strided<f32>) {
 ///
 /// # Safety
 /// As for [`matmul`].
-unsafe fn by_depth(p: &Strided<f32>, parts: usize) {
+unsafe fn by_depth<F: Factor>(p: &Strided<F, f32>, parts: usize) {
     let size = p.m * p.n;
     let depth = p.k.div_ceil(parts).next_multiple_of(SIDE);
     let mut sums = Large::<f32>::new(parts * size);
@@ -113,7 +114,12 @@ unsafe fn by_depth(p: &Strided<f32>, parts: usize) {
 ///
 /// # Safety
 /// It has this depth.
-unsafe fn of_depth(p: &Strided<f32>, from: usize, depth: usize, to: &mut [f32]) -> Strided<f32> {
+unsafe fn of_depth<F: Factor>(
+    p: &Strided<F, f32>,
+    from: usize,
+    depth: usize,
+    to: &mut [f32],
+) -> Strided<F, f32> {
     // SAFETY: the caller's.
     let (a, b) = unsafe { (p.a.add(from * p.a_strides.column), p.b.add(from * p.b_strides.row)) };
     let k = depth.min(p.k - from);
@@ -124,7 +130,7 @@ unsafe fn of_depth(p: &Strided<f32>, from: usize, depth: usize, to: &mut [f32]) 
 ///
 /// # Safety
 /// The row is the calling task's alone.
-unsafe fn add_up(p: &Strided<f32>, row: usize, parts: &[f32]) {
+unsafe fn add_up<F: Factor>(p: &Strided<F, f32>, row: usize, parts: &[f32]) {
     let (n, size) = (p.n, p.m * p.n);
     // SAFETY: C has m rows of n numbers.
     let to = unsafe { std::slice::from_raw_parts_mut(p.at(row, 0), n) };
@@ -145,7 +151,7 @@ unsafe fn add_up(p: &Strided<f32>, row: usize, parts: &[f32]) {
 ///
 /// # Safety
 /// As for [`matmul`]; B has these columns, and no other task writes those of C.
-unsafe fn by_columns(p: &Strided<f32>, columns: [usize; 2], threads: bool) {
+unsafe fn by_columns<F: Factor>(p: &Strided<F, f32>, columns: [usize; 2], threads: bool) {
     let Strided { m, n, k, .. } = *p;
     let a =
         Operand { from: p.a, line: p.a_strides.row, step: p.a_strides.column, lines: m, depth: k };
@@ -183,21 +189,21 @@ unsafe fn by_columns(p: &Strided<f32>, columns: [usize; 2], threads: bool) {
 }
 
 /// A block of B, packed.
-struct Block<'a> {
-    p: &'a Strided<f32>,
+struct Block<'a, F> {
+    p: &'a Strided<F, f32>,
     /// Its first column.
     column: usize,
     depth: [usize; 2],
-    b: Operand,
+    b: Operand<F>,
     packed: &'a [f32],
 }
 
-impl Block<'_> {
+impl<F: Factor> Block<'_, F> {
     /// Some rows of A, from `row` on, by some panels of the block.
     ///
     /// # Safety
     /// As for [`matmul`]; the squares are the calling task's alone.
-    unsafe fn strip(&self, a: &Operand, row: usize, panels: Range<usize>) {
+    unsafe fn strip(&self, a: &Operand<F>, row: usize, panels: Range<usize>) {
         scratch::with([a.packed_len()], |[lines]| {
             // SAFETY: the caller's; both panels of every square are packed.
             unsafe {
@@ -217,8 +223,8 @@ impl Block<'_> {
                     };
                     corner.prefetch();
                     let from = [&lines[a.slab(i, 0)..], &self.packed[self.b.slab(j, 0)..]];
-                    multiply(&tiles, a.slabs(), from.map(<[f32]>::as_ptr), &mut square);
-                    if has_nan(&square) {
+                    multiply::<F>(&tiles, a.slabs(), from.map(<[f32]>::as_ptr), &mut square);
+                    if F::PARTS > 1 && has_nan(&square) {
                         scalar_fallback(&left, &right, &mut square);
                     }
                     write(&square, corner, base(self.p, self.depth[0], column));
@@ -232,7 +238,7 @@ impl Block<'_> {
 ///
 /// # Safety
 /// The product has this column.
-unsafe fn base(p: &Strided<f32>, depth: usize, column: usize) -> RawBase<f32> {
+unsafe fn base<F: Factor>(p: &Strided<F, f32>, depth: usize, column: usize) -> RawBase<f32> {
     match p.base {
         _ if depth > 0 => RawBase::There,
         // SAFETY: the caller's; the bias has a number for each.

@@ -30,8 +30,6 @@ use std::sync::OnceLock;
 const SIDE: usize = 32;
 /// Numbers of 4 bytes that a tile takes.
 const TILE: usize = 256;
-/// And a slab: both tiles of the first part, of the second, of the third.
-const SLAB: usize = 6 * TILE;
 
 /// Whether a machine with AVX-512 has the unit, and the system lets this process use it.
 pub(super) fn is_available() -> bool {

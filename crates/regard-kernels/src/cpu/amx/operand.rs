@@ -1,13 +1,126 @@
 //! Operands, split and packed into panels.
 
-use super::{SIDE, SLAB, TILE};
+use super::{SIDE, TILE};
 use crate::cpu::simd::prefetch;
+use half::bf16;
 use std::arch::x86_64::*;
+
+/// Numbers that the unit multiplies, as the bf16 numbers that they are made of.
+pub(in super::super) trait Factor: Copy + Send + Sync {
+    /// How many bf16 numbers one is.
+    const PARTS: usize;
+    /// Picoseconds of a core for a multiplication and for a number packed.
+    const COSTS: [usize; 2];
+    /// Numbers of 4 bytes in a slab: both tiles of each part.
+    const SLAB: usize = 2 * Self::PARTS * TILE;
+
+    fn wide(self) -> f32;
+
+    /// The parts of so many of 32 numbers that lie one behind another, in pairs; zeros behind.
+    ///
+    /// # Safety
+    /// They are there, and the machine has AVX-512.
+    unsafe fn along(at: *const Self, count: usize) -> [__m512i; 3];
+
+    /// The parts of so many numbers of each of two rows, at most 16, as pairs across; zeros behind.
+    ///
+    /// # Safety
+    /// They are there, and the machine has AVX-512.
+    unsafe fn across(rows: [*const Self; 2], counts: [usize; 2]) -> [__m512i; 3];
+}
+
+/// Pairs of upper halves: odd words of two registers.
+const ODD: [u16; 32] = {
+    let mut odd = [0; 32];
+    let mut n = 0;
+    while n < 32 {
+        odd[n] = 2 * n as u16 + 1;
+        n += 1;
+    }
+    odd
+};
+
+impl Factor for f32 {
+    const PARTS: usize = 3;
+    const COSTS: [usize; 2] = [7, 700];
+
+    fn wide(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn along(at: *const f32, count: usize) -> [__m512i; 3] {
+        // SAFETY: the caller's; numbers beyond are masked.
+        unsafe {
+            let odd = _mm512_loadu_epi16(ODD.as_ptr().cast());
+            let left = split::<3>(_mm512_maskz_loadu_ps(places(count), at));
+            let rest = places(count.saturating_sub(16));
+            let right = split::<3>(_mm512_maskz_loadu_ps(rest, at.wrapping_add(16)));
+            let mut parts = [odd; 3];
+            for part in 0..3 {
+                parts[part] = _mm512_permutex2var_epi16(left[part], odd, right[part]);
+            }
+            parts
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn across(rows: [*const f32; 2], counts: [usize; 2]) -> [__m512i; 3] {
+        // SAFETY: the caller's; numbers beyond are masked.
+        unsafe {
+            let upper = _mm512_set1_epi32(!0xffff);
+            let left = split::<3>(_mm512_maskz_loadu_ps(places(counts[0]), rows[0]));
+            let right = split::<3>(_mm512_maskz_loadu_ps(places(counts[1]), rows[1]));
+            let mut parts = [upper; 3];
+            for part in 0..3 {
+                let low = _mm512_srli_epi32(left[part], 16);
+                parts[part] = _mm512_or_si512(low, _mm512_and_si512(right[part], upper));
+            }
+            parts
+        }
+    }
+}
+
+impl Factor for bf16 {
+    const PARTS: usize = 1;
+    const COSTS: [usize; 2] = [2, 350];
+
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    unsafe fn along(at: *const bf16, count: usize) -> [__m512i; 3] {
+        // SAFETY: the caller's; numbers beyond are masked.
+        unsafe {
+            let mask = if count >= 32 { !0 } else { (1 << count) - 1 };
+            [
+                _mm512_maskz_loadu_epi16(mask, at.cast()),
+                _mm512_setzero_si512(),
+                _mm512_setzero_si512(),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn across(rows: [*const bf16; 2], counts: [usize; 2]) -> [__m512i; 3] {
+        // SAFETY: the caller's; numbers beyond are masked.
+        unsafe {
+            let row = |n: usize| {
+                let mask = u32::from(places(counts[n]));
+                let both = _mm512_maskz_loadu_epi16(mask, rows[n].cast());
+                _mm512_cvtepu16_epi32(_mm512_castsi512_si256(both))
+            };
+            let pairs = _mm512_or_si512(row(0), _mm512_slli_epi32(row(1), 16));
+            [pairs, _mm512_setzero_si512(), _mm512_setzero_si512()]
+        }
+    }
+}
 
 /// An operand as it lies: lines (rows of A, columns of B) of some depth, one of the two strides 1.
 #[derive(Clone, Copy)]
-pub(super) struct Operand {
-    pub(super) from: *const f32,
+pub(super) struct Operand<F> {
+    pub(super) from: *const F,
     /// From a line to the next.
     pub(super) line: usize,
     /// From a number of a line to the next.
@@ -17,9 +130,9 @@ pub(super) struct Operand {
 }
 
 // SAFETY: only read, by tasks that end before the borrow does.
-unsafe impl Sync for Operand {}
+unsafe impl<F: Factor> Sync for Operand<F> {}
 
-impl Operand {
+impl<F: Factor> Operand<F> {
     /// Some of its lines and some of their depth.
     ///
     /// # Safety
@@ -51,7 +164,7 @@ impl Operand {
 
     /// Where a slab begins among all that is packed.
     pub(super) fn slab(&self, panel: usize, slab: usize) -> usize {
-        (panel * self.slabs() + slab) * SLAB
+        (panel * self.slabs() + slab) * F::SLAB
     }
 
     /// Parts in which it is packed.
@@ -61,7 +174,7 @@ impl Operand {
 
     /// Numbers of 4 bytes that all of it takes.
     pub(super) fn packed_len(&self) -> usize {
-        self.panels() * self.slabs() * SLAB
+        self.panels() * self.slabs() * F::SLAB
     }
 }
 
@@ -93,7 +206,7 @@ pub(super) fn places(n: usize) -> __mmask16 {
 /// # Safety
 /// The operand is there, `to` holds all its panels, and the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn pack(x: &Operand, part: usize, by_line: bool, to: *mut f32) {
+pub(super) unsafe fn pack<F: Factor>(x: &Operand<F>, part: usize, by_line: bool, to: *mut f32) {
     let along = x.step == 1;
     let (panels, slabs) =
         if along { (part..part + 1, 0..x.slabs()) } else { (0..x.panels(), part..part + 1) };
@@ -106,7 +219,7 @@ pub(super) unsafe fn pack(x: &Operand, part: usize, by_line: bool, to: *mut f32)
                 pack_across(x, slab, to);
             }
             for panel in panels.clone().filter(|_| along != by_line) {
-                for tile in 0..6 {
+                for tile in 0..2 * F::PARTS {
                     turn(to.add(x.slab(panel, slab) + tile * TILE).cast());
                 }
             }
@@ -119,26 +232,21 @@ const AHEAD: usize = 16;
 
 /// A slab of one panel, tiles with a row for each line.
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
+unsafe fn pack_along<F: Factor>(x: &Operand<F>, panel: usize, slab: usize, to: *mut f32) {
     let depth = x.depth - slab * SIDE;
-    // Pairs of upper halves: odd words of two registers.
-    let odd: [u16; 32] = std::array::from_fn(|n| 2 * n as u16 + 1);
     // SAFETY: lines and steps beyond the operand's are masked; rows of tiles are written within
     // their slab.
     unsafe {
-        let odd = _mm512_loadu_epi16(odd.as_ptr().cast());
         let to = to.add(x.slab(panel, slab));
         for line in 0..SIDE {
-            let there = panel * SIDE + line < x.lines;
-            let masks =
-                if there { [places(depth), places(depth.saturating_sub(16))] } else { [0; 2] };
+            let count = if panel * SIDE + line < x.lines { depth.min(SIDE) } else { 0 };
             let at = x.from.wrapping_add((panel * SIDE + line) * x.line + slab * SIDE);
-            prefetch(at.wrapping_add(SIDE));
-            prefetch(at.wrapping_add(SIDE + 16));
-            let left = split::<3>(_mm512_maskz_loadu_ps(masks[0], at));
-            let right = split::<3>(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
-            for part in 0..3 {
-                let row = _mm512_permutex2var_epi16(left[part], odd, right[part]);
+            prefetch(at.wrapping_add(SIDE).cast::<f32>());
+            if F::PARTS > 1 {
+                prefetch(at.wrapping_add(SIDE + 16).cast::<f32>());
+            }
+            let rows = F::along(at, count);
+            for (part, row) in rows.into_iter().enumerate().take(F::PARTS) {
                 _mm512_store_si512(to.add(2 * part * TILE + line * 16).cast(), row);
             }
         }
@@ -147,27 +255,22 @@ unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
 
 /// A slab of every panel, tiles with a row for each pair of depth.
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn pack_across(x: &Operand, slab: usize, to: *mut f32) {
+unsafe fn pack_across<F: Factor>(x: &Operand<F>, slab: usize, to: *mut f32) {
     let depth = x.depth - slab * SIDE;
-    let upper = _mm512_set1_epi32(!0xffff);
     // SAFETY: as above.
     unsafe {
         for pair in 0..SIDE / 2 {
             let at = x.from.wrapping_add((slab * SIDE + 2 * pair) * x.step);
             for sixteen in 0..2 * x.panels() {
                 let later = at.wrapping_add(AHEAD * x.step + sixteen * 16);
-                prefetch(later);
-                prefetch(later.wrapping_add(x.step));
-                let mask = places(x.lines.saturating_sub(sixteen * 16));
-                let left = if 2 * pair < depth { mask } else { 0 };
-                let right = if 2 * pair + 1 < depth { mask } else { 0 };
+                prefetch(later.cast::<f32>());
+                prefetch(later.wrapping_add(x.step).cast::<f32>());
+                let count = x.lines.saturating_sub(sixteen * 16).min(16);
+                let counts = [0, 1].map(|row| if 2 * pair + row < depth { count } else { 0 });
                 let at = at.wrapping_add(sixteen * 16);
-                let left = split::<3>(_mm512_maskz_loadu_ps(left, at));
-                let right = split::<3>(_mm512_maskz_loadu_ps(right, at.wrapping_add(x.step)));
+                let rows = F::across([at, at.wrapping_add(x.step)], counts);
                 let to = to.add(x.slab(sixteen / 2, slab) + sixteen % 2 * TILE + pair * 16);
-                for part in 0..3 {
-                    let low = _mm512_srli_epi32(left[part], 16);
-                    let row = _mm512_or_si512(low, _mm512_and_si512(right[part], upper));
+                for (part, row) in rows.into_iter().enumerate().take(F::PARTS) {
                     _mm512_store_si512(to.add(2 * part * TILE).cast(), row);
                 }
             }

@@ -1,8 +1,9 @@
 //! Squares of a result, 32 × 32 numbers, each the product of two panels.
 
-use super::operand::{Operand, places};
-use super::{SIDE, SLAB, TILE, Tiles};
+use super::operand::{Factor, Operand, places};
+use super::{SIDE, TILE, Tiles};
 use crate::cpu::step::matmul::RawBase;
+use half::bf16;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -19,8 +20,74 @@ impl Square {
 /// The product of two panels of `slabs` slabs.
 ///
 /// # Safety
-/// Both panels are there, and `_tiles` are this thread's.
-pub(super) unsafe fn multiply(
+/// Both panels are there, and `tiles` are this thread's.
+pub(super) unsafe fn multiply<F: Factor>(
+    tiles: &Tiles,
+    slabs: usize,
+    panels: [*const f32; 2],
+    to: &mut Square,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        if F::PARTS == 1 {
+            multiply_one_part(tiles, slabs, panels, to);
+        } else {
+            multiply_three_parts(tiles, slabs, panels, to);
+        }
+    }
+}
+
+/// As [`multiply`], of numbers that are bf16.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn multiply_one_part(
+    _tiles: &Tiles,
+    slabs: usize,
+    [a, b]: [*const f32; 2],
+    to: &mut Square,
+) {
+    debug_assert!(slabs > 0);
+    // SAFETY: reads the panels' slabs, writes the 4 KiB of the square.
+    unsafe {
+        asm!(
+            "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+            "2:",
+            "tileloadd tmm4, [{a} + {row}]",
+            "tileloadd tmm6, [{b} + {row}]",
+            "tileloadd tmm7, [{b} + {row} + {tile}]",
+            "tileloadd tmm5, [{a} + {row} + {tile}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "add {a}, {slab}",
+            "add {b}, {slab}",
+            "dec {slabs}",
+            "jnz 2b",
+            "tilestored [{to} + 2*{row}], tmm0",
+            "tilestored [{to} + 2*{row} + 64], tmm1",
+            "tilestored [{to} + 2*{row} + 2048], tmm2",
+            "tilestored [{to} + 2*{row} + 2048 + 64], tmm3",
+            a = inout(reg) a => _,
+            b = inout(reg) b => _,
+            slabs = inout(reg) slabs => _,
+            row = in(reg) 64usize,
+            to = in(reg) to.0.as_mut_ptr(),
+            tile = const 4 * TILE,
+            slab = const 4 * <bf16 as Factor>::SLAB,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// As [`multiply`], of numbers that are each the sum of three bf16 numbers.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn multiply_three_parts(
     _tiles: &Tiles,
     slabs: usize,
     [a, b]: [*const f32; 2],
@@ -77,7 +144,7 @@ pub(super) unsafe fn multiply(
             to = in(reg) to.0.as_mut_ptr(),
             part = const 8 * TILE,
             tile = const 4 * TILE,
-            slab = const 4 * SLAB,
+            slab = const 4 * <f32 as Factor>::SLAB,
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
             options(nostack),
@@ -146,13 +213,18 @@ pub(super) fn has_nan(square: &Square) -> bool {
 }
 
 /// The square of some rows of A and columns of B by plain loops.
-pub(super) unsafe fn scalar_fallback(a: &Operand, b: &Operand, square: &mut Square) {
+pub(super) unsafe fn scalar_fallback<F: Factor>(
+    a: &Operand<F>,
+    b: &Operand<F>,
+    square: &mut Square,
+) {
     for i in 0..a.lines {
         for j in 0..b.lines {
             // SAFETY: the operands have these lines, of this depth.
             square.0[i * SIDE + j] = unsafe {
-                let at =
-                    |x: &Operand, line: usize, p: usize| *x.from.add(line * x.line + p * x.step);
+                let at = |x: &Operand<F>, line: usize, p: usize| {
+                    (*x.from.add(line * x.line + p * x.step)).wide()
+                };
                 (0..a.depth).map(|p| at(a, i, p) * at(b, j, p)).sum()
             };
         }

@@ -2,12 +2,16 @@
 //! the `gemm` crates. Any strides, so a transposed operand costs nothing.
 
 use super::product::{Factor, Product};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use crate::cpu::amx;
 use crate::cpu::denormal::Flushed;
+use crate::cpu::scratch::Large;
 use crate::cpu::shared::Shared;
 use crate::cpu::tasks;
 use crate::error::{Error, ensure};
 use crate::numel::{MOST, numel};
 use crate::{Cpu, Real};
+use half::bf16;
 
 /// A matrix as it lies.
 ///
@@ -151,7 +155,7 @@ pub(crate) enum RawBase<T> {
 
 /// A product as the kernels take it: C `[m, n]`, row after row, = base + A `[m, k]` · B `[k, n]`.
 #[derive(Clone, Copy)]
-pub(crate) struct Strided<T> {
+pub(crate) struct Strided<T, C = T> {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -159,14 +163,14 @@ pub(crate) struct Strided<T> {
     pub(crate) a_strides: Strides,
     pub(crate) b: *const T,
     pub(crate) b_strides: Strides,
-    pub(crate) c: *mut T,
-    pub(crate) base: RawBase<T>,
+    pub(crate) c: *mut C,
+    pub(crate) base: RawBase<C>,
     /// On all threads.
     pub(crate) threads: bool,
 }
 
 // SAFETY: tasks write columns of their own.
-unsafe impl<T: Send + Sync> Sync for Strided<T> {}
+unsafe impl<T: Send + Sync, C: Send + Sync> Sync for Strided<T, C> {}
 
 /// Multiplications worth more than one thread.
 const WORK: usize = 1 << 18;
@@ -223,6 +227,18 @@ impl Cpu {
     /// # Ok::<(), regard_kernels::Error>(())
     /// ```
     pub fn matmuls<T: Real>(&self, pairs: &[[Matrix<T>; 2]], to: &mut [T]) -> Result<(), Error> {
+        self.of_one_shape(pairs, to, |pair, threads, to| {
+            self.run(pair, threads, Base::Nothing, to);
+        })
+    }
+
+    /// Products of one shape, each by `run`, which hears whether it is one for all threads.
+    fn of_one_shape<T: Copy + Send + Sync, C: Copy + Send + Sync>(
+        &self,
+        pairs: &[[Matrix<T>; 2]],
+        to: &mut [C],
+        run: impl Fn([Matrix<T>; 2], bool, &mut [C]) + Sync,
+    ) -> Result<(), Error> {
         let Some(&first) = pairs.first() else {
             ensure!(to.is_empty(), "no products into {} numbers", to.len());
             return Ok(());
@@ -234,21 +250,82 @@ impl Cpu {
             pairs.len(),
             to.len()
         );
-        check(first, Base::Nothing, size)?;
+        check(first, Base::<C>::Nothing, size)?;
         let work = work(&first);
         if pairs.len() == 1 || work > 64 * WORK {
             for (&pair, to) in pairs.iter().zip(to.chunks_mut(size.max(1))) {
-                self.run(pair, work >= WORK, Base::Nothing, to);
+                run(pair, work >= WORK, to);
             }
         } else {
             let to = Shared::new(to);
             tasks::runs(pairs.len(), (WORK / work.max(1)).max(1), &|at| {
                 // SAFETY: each task has a result of its own.
                 let to = unsafe { to.part(at * size, size) };
-                self.run(pairs[at], false, Base::Nothing, to);
+                run(pairs[at], false, to);
             });
         }
         Ok(())
+    }
+
+    /// As [`Cpu::matmul`], of bf16 numbers; products, their sums and what they are added to are f32. By a matrix unit
+    /// where the machine has one.
+    ///
+    /// Refuses shapes that do not fit.
+    ///
+    /// ```
+    /// use half::bf16;
+    /// use regard_kernels::{Base, Cpu, Matrix};
+    /// let x = [1.5f32, 2.0].map(bf16::from_f32);
+    /// let (x, mut to) = (Matrix::new(&x, 1, 2)?, [0f32]);
+    /// Cpu::best().matmul_bf16(x, x.transposed(), Base::Row(&[100.0]), &mut to)?;
+    /// assert_eq!(to, [106.25]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    pub fn matmul_bf16(
+        &self,
+        a: Matrix<bf16>,
+        b: Matrix<bf16>,
+        base: Base<f32>,
+        to: &mut [f32],
+    ) -> Result<(), Error> {
+        let pair = check([a, b], base, to.len())?;
+        self.run_bf16(pair, work(&pair) >= WORK, base, to);
+        Ok(())
+    }
+
+    /// As [`Cpu::matmuls`], of bf16 numbers into f32.
+    ///
+    /// Refuses shapes that do not fit.
+    ///
+    /// ```
+    /// use half::bf16;
+    /// use regard_kernels::{Cpu, Matrix};
+    /// let (x, mut to) = ([bf16::from_f32(3.0)], [0f32; 2]);
+    /// let x = Matrix::new(&x, 1, 1)?;
+    /// Cpu::best().matmuls_bf16(&[[x, x], [x, x]], &mut to)?;
+    /// assert_eq!(to, [9.0, 9.0]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    pub fn matmuls_bf16(&self, pairs: &[[Matrix<bf16>; 2]], to: &mut [f32]) -> Result<(), Error> {
+        self.of_one_shape(pairs, to, |pair, threads, to| {
+            self.run_bf16(pair, threads, Base::Nothing, to);
+        })
+    }
+
+    /// A product that was checked.
+    fn run_bf16(&self, [a, b]: [Matrix<bf16>; 2], threads: bool, base: Base<f32>, to: &mut [f32]) {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if self.isa() == crate::Isa::Amx {
+            let product = strided([a, b], threads, base, to);
+            if a.rows * a.columns * b.columns > 0 && amx::suits(&product) {
+                // SAFETY: as for `run`; this instruction set has the unit.
+                unsafe { amx::matmul(product) };
+                return;
+            }
+        }
+        let (mut left, mut right) = (Large::new(reach(&a)), Large::new(reach(&b)));
+        let [a, b] = [widened(a, threads, &mut left), widened(b, threads, &mut right)];
+        self.run([a, b], threads, base, to);
     }
 
     /// A product that was checked.
@@ -264,26 +341,64 @@ impl Cpu {
             }
             return;
         }
-        let product = Strided {
-            m,
-            n,
-            k,
-            a: a.data.as_ptr(),
-            a_strides: a.strides,
-            b: b.data.as_ptr(),
-            b_strides: b.strides,
-            c: to.as_mut_ptr(),
-            base: match base {
-                Base::Nothing => RawBase::Nothing,
-                Base::There => RawBase::There,
-                Base::Row(bias) => RawBase::Row(bias.as_ptr()),
-            },
-            threads,
-        };
+        let product = strided([a, b], threads, base, to);
         // SAFETY: both matrices were found to lie within their slices when they were made; `to` is
         // m × n, as was checked, and borrowed alone; the bias has n numbers.
         unsafe { (T::kernels(self.isa()).matmul)(product) };
     }
+}
+
+/// A product as the kernels take it.
+fn strided<T, C>(
+    [a, b]: [Matrix<T>; 2],
+    threads: bool,
+    base: Base<C>,
+    to: &mut [C],
+) -> Strided<T, C> {
+    Strided {
+        m: a.rows,
+        n: b.columns,
+        k: a.columns,
+        a: a.data.as_ptr(),
+        a_strides: a.strides,
+        b: b.data.as_ptr(),
+        b_strides: b.strides,
+        c: to.as_mut_ptr(),
+        base: match base {
+            Base::Nothing => RawBase::Nothing,
+            Base::There => RawBase::There,
+            Base::Row(bias) => RawBase::Row(bias.as_ptr()),
+        },
+        threads,
+    }
+}
+
+/// How many numbers there are from a matrix's first to its last.
+fn reach<T>(x: &Matrix<T>) -> usize {
+    match x.rows * x.columns {
+        0 => 0,
+        _ => (x.rows - 1) * x.strides.row + (x.columns - 1) * x.strides.column + 1,
+    }
+}
+
+/// The same matrix in f32, by all threads or this one.
+fn widened<'a>(x: Matrix<bf16>, threads: bool, to: &'a mut [f32]) -> Matrix<'a, f32> {
+    /// Numbers of a task.
+    const PART: usize = 1 << 14;
+    let (len, shared) = (to.len(), Shared::new(to));
+    let widen = |part: usize| {
+        let (from, count) = (part * PART, PART.min(len - part * PART));
+        // SAFETY: each task has numbers of its own.
+        let to = unsafe { shared.part(from, count) };
+        for (to, x) in to.iter_mut().zip(&x.data[from..]) {
+            *to = x.to_f32();
+        }
+    };
+    match threads {
+        true => tasks::runs(len.div_ceil(PART), 1, &widen),
+        false => (0..len.div_ceil(PART)).for_each(widen),
+    }
+    Matrix { data: to, rows: x.rows, columns: x.columns, strides: x.strides }
 }
 
 /// Multiplications.
@@ -296,9 +411,9 @@ fn sizes<T>(pair: &[Matrix<T>; 2]) -> [[usize; 2]; 2] {
 }
 
 /// Refuses what does not fit.
-fn check<'a, T>(
+fn check<'a, T, C>(
     [a, b]: [Matrix<'a, T>; 2],
-    base: Base<T>,
+    base: Base<C>,
     len: usize,
 ) -> Result<[Matrix<'a, T>; 2], Error> {
     let (m, k, n) = (a.rows, a.columns, b.columns);
@@ -318,16 +433,18 @@ fn check<'a, T>(
     Ok([a, b])
 }
 
-impl<T: Real> Strided<T> {
+impl<T, C> Strided<T, C> {
     /// Where a number of C lies.
     ///
     /// # Safety
     /// C has it.
-    pub(crate) unsafe fn at(&self, row: usize, column: usize) -> *mut T {
+    pub(crate) unsafe fn at(&self, row: usize, column: usize) -> *mut C {
         // SAFETY: the caller's.
         unsafe { self.c.add(row * self.n + column) }
     }
+}
 
+impl<T: Real> Strided<T> {
     /// Lays the bias down in one row.
     ///
     /// # Safety

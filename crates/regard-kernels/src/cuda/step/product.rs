@@ -26,6 +26,8 @@ pub struct Operand {
 pub enum Factors {
     /// f32, and so are products.
     F32,
+    /// f32, rounded to the 11 significant bits of TF32; products are f32.
+    Tf32,
     /// f64, and so are products.
     F64,
     /// bf16; products, and what they are added to, are f32.
@@ -179,7 +181,7 @@ impl Library {
         let number = |(single, double): &(f32, f64)| -> *const c_void {
             match product.numbers {
                 Factors::F64 => (&raw const *double).cast(),
-                Factors::F32 | Factors::Bf16 => (&raw const *single).cast(),
+                Factors::F32 | Factors::Tf32 | Factors::Bf16 => (&raw const *single).cast(),
             }
         };
         let (added, factor) = match product.base {
@@ -264,14 +266,7 @@ impl Kind {
             return None;
         }
         let alignments = [product.b.address, product.a.address, added, product.to].map(alignment);
-        Some(Self {
-            numbers: product.numbers,
-            batch: product.batch,
-            left,
-            right,
-            base,
-            alignments,
-        })
+        Some(Self { numbers: product.numbers, batch: product.batch, left, right, base, alignments })
     }
 
     /// Columns and rows of the product.
@@ -313,7 +308,7 @@ impl Factors {
     fn types(self) -> [sys::cudaDataType_t; 2] {
         use sys::cudaDataType_t as Type;
         match self {
-            Self::F32 => [Type::CUDA_R_32F; 2],
+            Self::F32 | Self::Tf32 => [Type::CUDA_R_32F; 2],
             Self::F64 => [Type::CUDA_R_64F; 2],
             Self::Bf16 => [Type::CUDA_R_16BF, Type::CUDA_R_32F],
         }
@@ -360,6 +355,7 @@ impl Plan {
     unsafe fn new(handle: sys::cublasLtHandle_t, kind: &Kind) -> Result<Self, CublasError> {
         let compute = match kind.numbers {
             Factors::F64 => sys::cublasComputeType_t::CUBLAS_COMPUTE_64F,
+            Factors::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             Factors::F32 | Factors::Bf16 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
         };
         let [factors, products] = kind.numbers.types();

@@ -1,25 +1,19 @@
 //! Matrix products; a transposed operand is read as it lies.
 
-use crate::dtype::{Float, floats};
+use crate::dtype::floats;
 use crate::layout::{Dims, Layout};
 use crate::{DType, Result, Tensor};
+use half::bf16;
 use regard_kernels::{Base, Cpu, Matrix};
 
-/// The product of two stacks of matrices into contiguous numbers.
-fn stacks<T: Float>(
+/// The pairs of two stacks of matrices.
+fn pairs<'a, T>(
     lead: &[usize],
-    a: (&[T], &Layout),
-    b: (&[T], &Layout),
-    to: &mut [T],
-) -> Result<()> {
-    // Nothing to write, in however many matrices.
-    if to.is_empty() {
-        return Ok(());
-    }
-    let pairs: Vec<_> = (0..lead.iter().product())
-        .map(|item| Ok([matrix(lead, a, item)?, matrix(lead, b, item)?]))
-        .collect::<Result<_>>()?;
-    Ok(Cpu::best().matmuls(&pairs, to)?)
+    a: (&'a [T], &Layout),
+    b: (&'a [T], &Layout),
+) -> Result<Vec<[Matrix<'a, T>; 2]>> {
+    let items = 0..lead.iter().product();
+    items.map(|item| Ok([matrix(lead, a, item)?, matrix(lead, b, item)?])).collect()
 }
 
 /// One of a stack of matrices.
@@ -39,25 +33,37 @@ fn matrix<'a, T>(
     Ok(Matrix::strided(data.get(at..).unwrap_or_default(), sizes, strides)?)
 }
 
-/// A factor in the type that products are summed in.
-fn wide(x: &Tensor) -> Result<Tensor> {
-    if x.dtype() == DType::BF16 { x.to_dtype(DType::F32) } else { Ok(x.clone()) }
-}
-
 pub(super) fn matmul(lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (a, b) = (&wide(a)?, &wide(b)?);
     let mut shape = lead.to_vec();
     shape.extend([a.shape()[lead.len()], b.shape()[lead.len() + 1]]);
+    let (la, lb) = (&a.layout, &b.layout);
+    // Where there is nothing to write, the matrices may be however many.
+    if a.dtype() == DType::BF16 {
+        let (da, db) = (a.data::<bf16>("matmul")?, b.data::<bf16>("matmul")?);
+        return Tensor::try_build(&shape, |to: &mut [f32]| match to.is_empty() {
+            true => Ok(()),
+            false => Ok(Cpu::best().matmuls_bf16(&pairs(lead, (da, la), (db, lb))?, to)?),
+        });
+    }
     floats!(a.dtype(), "matmul", T => {
         let (da, db) = (a.data::<T>("matmul")?, b.data::<T>("matmul")?);
-        let (la, lb) = (&a.layout, &b.layout);
-        Tensor::try_build(&shape, |to: &mut [T]| stacks(lead, (da, la), (db, lb), to))
+        Tensor::try_build(&shape, |to: &mut [T]| match to.is_empty() {
+            true => Ok(()),
+            false => Ok(Cpu::best().matmuls(&pairs(lead, (da, la), (db, lb))?, to)?),
+        })
     })
 }
 
 pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
-    let (x, weight) = (&wide(x)?, &wide(weight)?);
     let (lx, lw) = (&x.layout, weight.layout.transpose(0, 1));
+    if x.dtype() == DType::BF16 {
+        let (dx, dw) = (x.data::<bf16>("linear")?, weight.data::<bf16>("linear")?);
+        let bias = bias.as_slice::<f32>("linear")?;
+        let (a, b) = (matrix(&[], (dx, lx), 0)?, matrix(&[], (dw, &lw), 0)?);
+        return Tensor::try_build(&[x.shape()[0], weight.shape()[0]], |to: &mut [f32]| {
+            Ok(Cpu::best().matmul_bf16(a, b, Base::Row(bias), to)?)
+        });
+    }
     floats!(x.dtype(), "linear", T => {
         let (dx, dw) = (x.data::<T>("linear")?, weight.data::<T>("linear")?);
         let bias = bias.as_slice::<T>("linear")?;

@@ -16,7 +16,7 @@ use super::{
     RecurrentSeeds, Unary, Windows,
 };
 use crate::layout::{Dims, Layout};
-use crate::{DType, Result, Tensor};
+use crate::{DType, Precision, Result, Tensor};
 use regard_kernels::{Activation, CrossEntropy};
 
 /// Main memory and the cores of this machine.
@@ -169,10 +169,10 @@ impl Backend for CpuBackend {
     fn cat(&self, parts: &[Tensor], axis: usize, shape: &Dims) -> Result<Tensor> {
         gather::cat(parts, axis, shape)
     }
-    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor, _: Precision) -> Result<Tensor> {
         matmul::matmul(lead, a, b)
     }
-    fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
+    fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor, _: Precision) -> Result<Tensor> {
         matmul::linear(x, weight, bias)
     }
     fn unfold(&self, images: &Tensor, windows: &Windows, shape: &Dims) -> Result<Tensor> {

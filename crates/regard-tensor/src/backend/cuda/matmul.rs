@@ -3,7 +3,7 @@
 use super::{CudaBackend, at, maybe_at, real, whole};
 use crate::backend::Backend;
 use crate::layout::Dims;
-use crate::{DType, Result, Tensor};
+use crate::{DType, Precision, Result, Tensor};
 use regard_kernels::cuda::step::{Argument, Launch, Walk};
 use regard_kernels::cuda::{Factors, Operand, Product, ProductBase};
 
@@ -28,6 +28,7 @@ impl CudaBackend {
         a: &Tensor,
         b: &Tensor,
         base: Base,
+        precision: Precision,
     ) -> Result<Tensor> {
         let axes = lead.len();
         let [m, k, n] = [a.shape()[axes], a.shape()[axes + 1], b.shape()[axes + 1]];
@@ -45,6 +46,7 @@ impl CudaBackend {
                 numbers: match a.dtype() {
                     DType::F64 => Factors::F64,
                     DType::BF16 => Factors::Bf16,
+                    _ if precision == Precision::Tf32 => Factors::Tf32,
                     _ => Factors::F32,
                 },
                 batch: walk.count(),
@@ -65,7 +67,7 @@ impl CudaBackend {
         }
         if a.dtype() == DType::BF16 {
             let [a, b] = [a.to_dtype(DType::F32)?, b.to_dtype(DType::F32)?];
-            return self.product(lead, &a, &b, base);
+            return self.product(lead, &a, &b, base, precision);
         }
         let (base, base_row) = match base {
             Base::None => (None, 0),

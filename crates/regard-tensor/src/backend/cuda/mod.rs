@@ -19,7 +19,7 @@ use super::{
 };
 use crate::layout::{Dims, Layout};
 use crate::storage::Memory;
-use crate::{DType, Device, Error, Result, Tensor, ensure};
+use crate::{DType, Device, Error, Precision, Result, Tensor, ensure};
 use fallback::{host, host_call, maybe_host, part_of_copy};
 use matmul::Base;
 use regard_kernels::cuda::step::{Argument, Launch, StepText};
@@ -371,17 +371,24 @@ impl Backend for CudaBackend {
     fn cat(&self, parts: &[Tensor], axis: usize, shape: &Dims) -> Result<Tensor> {
         self.cat_there(parts, axis, shape)
     }
-    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    fn matmul(&self, lead: &Dims, a: &Tensor, b: &Tensor, precision: Precision) -> Result<Tensor> {
         if is_factor(a) {
-            return self.product(lead, a, b, Base::None);
+            return self.product(lead, a, b, Base::None, precision);
         }
-        self.by_cpu("matmul", |cpu| cpu.matmul(lead, &host(a)?, &host(b)?))
+        self.by_cpu("matmul", |cpu| cpu.matmul(lead, &host(a)?, &host(b)?, precision))
     }
-    fn linear(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
+    fn linear(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        precision: Precision,
+    ) -> Result<Tensor> {
         if is_factor(x) {
-            return self.product(&Dims::new(&[])?, x, &weight.transpose(0, 1)?, Base::Row(bias));
+            let turned = weight.transpose(0, 1)?;
+            return self.product(&Dims::new(&[])?, x, &turned, Base::Row(bias), precision);
         }
-        self.by_cpu("linear", |cpu| cpu.linear(&host(x)?, &host(weight)?, &host(bias)?))
+        self.by_cpu("linear", |cpu| cpu.linear(&host(x)?, &host(weight)?, &host(bias)?, precision))
     }
     fn unfold(&self, images: &Tensor, windows: &Windows, shape: &Dims) -> Result<Tensor> {
         if text(images.dtype()).is_some() {

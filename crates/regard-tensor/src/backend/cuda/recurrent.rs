@@ -169,7 +169,8 @@ impl CudaBackend {
                 let arguments = [of, states, at(&call.w_hh)?, bias, at_step];
                 self.launch(s.text, "cell_step_fused", Launch::of_blocks(blocks), &arguments)?;
             } else {
-                let inner = self.product(&none, &factor(call, &h)?, &weight, base)?;
+                let inner =
+                    self.product(&none, &factor(call, &h)?, &weight, base, call.precision)?;
                 let launch = Launch::of_numbers(s.batch * s.hidden);
                 self.launch(s.text, "cell_step", launch, &[of, states, at(&inner)?, at_step])?;
             }
@@ -214,9 +215,13 @@ impl CudaBackend {
                 self.launch(s.text, "cell_backward_fused", Launch::of_blocks(blocks), &arguments)?;
             } else {
                 let grad_h = match &behind {
-                    Some(behind) => {
-                        self.product(&none, &factor(call, behind)?, &weight, Base::Matrix(&past))?
-                    }
+                    Some(behind) => self.product(
+                        &none,
+                        &factor(call, behind)?,
+                        &weight,
+                        Base::Matrix(&past),
+                        call.precision,
+                    )?,
                     None => past.clone(),
                 };
                 let launch = Launch::of_numbers(s.batch * s.hidden);
@@ -226,7 +231,7 @@ impl CudaBackend {
         let grad_h = match want[3] && s.steps > 0 {
             true => {
                 let first = factor(call, &by_h.select(0, 0)?)?;
-                self.product(&none, &first, &weight, Base::Matrix(&past))?
+                self.product(&none, &first, &weight, Base::Matrix(&past), call.precision)?
             }
             false => past,
         };
@@ -236,7 +241,13 @@ impl CudaBackend {
             true => {
                 let before = saved.select(2, kept(call.cell) - 1)?.reshape(&[rows, s.hidden])?;
                 let turned = factor(call, &flat)?.transpose(0, 1)?;
-                Some(self.product(&none, &turned, &factor(call, &before)?, Base::None)?)
+                Some(self.product(
+                    &none,
+                    &turned,
+                    &factor(call, &before)?,
+                    Base::None,
+                    call.precision,
+                )?)
             }
             false => want[1].then(|| self.full(call.w_hh.dims(), 0.0, dtype)).transpose()?,
         };
