@@ -175,11 +175,14 @@ fn means_move_by_a_share_and_what_does_not_fit_is_refused() {
     let refused = |all: &[Tensor], to: &[Tensor]| {
         lerp_all(&mut all.to_vec(), to, 0.5).unwrap_err().to_string()
     };
-    assert_eq!(refused(&[a.clone()], &[]), "lerp_all: 1 tensors and 0 targets");
+    assert_eq!(refused(std::slice::from_ref(&a), &[]), "lerp_all: 1 tensors and 0 targets");
     let longer = here(Tensor::from([1f64, 2.0, 3.0]));
-    assert!(refused(&[a.clone()], &[longer]).contains("shape [2], its target [3]"));
+    assert!(refused(std::slice::from_ref(&a), &[longer]).contains("shape [2], its target [3]"));
     let other = here(Tensor::from([1f32, 2.0]));
     assert!(refused(&[a], &[other]).contains("f32"));
     let ids = here(Tensor::from([1i64]));
-    assert!(refused(&[ids.clone()], &[ids]).contains("wants f32 or f64"));
+    assert!(
+        refused(std::slice::from_ref(&ids), std::slice::from_ref(&ids))
+            .contains("wants f32 or f64")
+    );
 }
