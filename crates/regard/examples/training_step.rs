@@ -5,14 +5,14 @@
 //! `bench/compare_training.py` takes the same steps in PyTorch.
 
 use regard::Result;
-use regard::layers::Graph;
+use regard::layers::{Cell, EncoderConfig, Graph, RecurrentConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig,
     InputConfig, LabelerConfig, Sentences, Seq2Seq, Seq2SeqConfig, SequenceLabeler, Sequences,
     Tied, VisionTransformer, VisionTransformerConfig,
 };
 use regard::prelude::*;
-use regard::tensor::{Precision, with_precision};
+use regard::tensor::{Device, Precision, with_precision};
 use std::time::Instant;
 
 type Loss = Box<dyn Fn(&Random) -> Result<Tensor>>;
@@ -158,12 +158,7 @@ fn graph(
 }
 
 /// Milliseconds of a step, those until all was asked of the device, and the loss of the last.
-fn time(
-    (_, make): &Case,
-    device: Device,
-    steps: usize,
-    precision: Precision,
-) -> Result<[f64; 3]> {
+fn time((_, make): &Case, device: Device, steps: usize, precision: Precision) -> Result<[f64; 3]> {
     let parameters = Parameters::new(DType::F32, 1);
     let loss = make(&parameters, device)?;
     parameters.to_device(device)?;
