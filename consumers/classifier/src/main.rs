@@ -2,6 +2,7 @@
 
 use regard::Result;
 use regard::prelude::*;
+use regard::layers::EncoderConfig;
 use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
 
 const CLASSES: usize = 3;

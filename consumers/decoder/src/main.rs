@@ -3,6 +3,7 @@
 
 use regard::Result;
 use regard::prelude::*;
+use regard::layers::KeyValueCache;
 
 fn main() -> Result<()> {
     let positions = [Position::None, Position::Rotary, Position::Alibi, Position::Relative];

@@ -97,5 +97,55 @@ fn tensors() -> Result<()> {
     assert_eq!(Tensor::from_ndarray(turned)?.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5]);
     assert_eq!(Tensor::from_ndarray(Array::<f32, _>::zeros(IxDyn(&[])))?.shape(), [0usize; 0]);
     assert!(Tensor::from_ndarray(Array::<f32, _>::zeros(IxDyn(&[1; 7]))).is_err());
+    views_as_tensors()?;
+    nothing()
+}
+
+/// Views of any strides become tensors by a copy: backward, with gaps, repeated, shared.
+fn views_as_tensors() -> Result<()> {
+    let x = Array2::from_shape_fn((4, 6), |(i, j)| (10 * i + j) as f32);
+    let column = x.slice(s![.., ..1]);
+    let shared = x.to_shared();
+    let views = [
+        x.view(),
+        x.t(),
+        x.slice(s![..;-1, ..]),
+        x.slice(s![..;-2, 1..;-3]),
+        x.slice(s![1..3, ..;2]),
+        x.slice(s![2..2, ..]),
+        column.broadcast((4, 5)).ok_or("a column repeats")?,
+        shared.view(),
+    ];
+    for view in &views {
+        let tensor = Tensor::from_ndarray(*view)?;
+        assert_eq!(tensor.shape(), view.shape());
+        assert_eq!(tensor.to_vec::<f32>()?, view.iter().copied().collect::<Vec<_>>());
+    }
+    // An array that was turned round in place, and one that somebody else has too.
+    let mut turned = x.clone();
+    turned.invert_axis(Axis(1));
+    assert_eq!(Tensor::from_ndarray(turned.clone())?.to_vec::<f32>()?[..2], [5.0, 4.0]);
+    assert_eq!(Tensor::from_ndarray(shared.clone())?.shape(), [4, 6]);
+    assert_eq!((shared[[1, 1]], views.len()), (11.0, 8));
+    Ok(())
+}
+
+/// Tensors without numbers are arrays too, wherever their strides lead.
+fn nothing() -> Result<()> {
+    let x = Tensor::from_vec(vec![0f64; 30], &[2, 5, 3])?;
+    let none = Tensor::from_vec(Vec::<f64>::new(), &[2, 0, 3])?;
+    for view in [
+        none.clone(),
+        none.transpose(0, 2)?,
+        none.permute(&[1, 2, 0])?,
+        x.narrow(1, 5, 0)?,
+        x.narrow(2, 3, 0)?.transpose(0, 1)?,
+        none.broadcast_to(&[4, 2, 0, 3])?,
+    ] {
+        assert_eq!(view.as_ndarray::<f64>()?.shape(), view.shape());
+        assert_eq!(Tensor::from_ndarray(view.as_ndarray::<f64>()?)?.shape(), view.shape());
+    }
+    let error = x.as_ndarray::<f32>().unwrap_err().to_string();
+    assert_eq!(error, "as_ndarray: wants f32 numbers, was given f64");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The library without any feature: a classifier learns on one thread.
 
 use regard::prelude::*;
+use regard::tensor::Device;
 
 fn main() -> Result<(), regard::Error> {
     let parameters = Parameters::new(DType::F32, 1);

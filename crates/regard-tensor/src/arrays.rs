@@ -1,20 +1,27 @@
 //! Arrays of `ndarray` as tensors and back, without a copy.
 
 use crate::{Error, Result, Scalar, Tensor};
-use ndarray::{Array, ArrayViewD, Dimension, IxDyn, ShapeBuilder};
+use ndarray::{ArrayBase, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
 
 impl Tensor {
     /// From an array, whose numbers become the tensor's own: without a copy where they lie row by row, as
-    /// those of a new array do; in that order otherwise. Refuses more than six axes.
+    /// those of a new array do; in that order otherwise. A view is copied. Refuses more than six axes.
     ///
     /// ```
     /// use ndarray::array;
     /// use regard_tensor::Tensor;
     /// let x = Tensor::from_ndarray(array![[1f32, 2.0], [3.0, 4.0]])?;
     /// assert_eq!(x.sum(0)?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// let view = Tensor::from_ndarray(array![[1f32, 2.0], [3.0, 4.0]].t())?;
+    /// assert_eq!(view.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn from_ndarray<T: Scalar, D: Dimension>(array: Array<T, D>) -> Result<Self> {
+    pub fn from_ndarray<S, D>(array: ArrayBase<S, D>) -> Result<Self>
+    where
+        S: Data<Elem: Scalar>,
+        D: Dimension,
+    {
+        let array = array.into_owned();
         let shape = array.shape().to_vec();
         let count = array.len();
         if array.is_standard_layout() {
@@ -39,7 +46,12 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn as_ndarray<T: Scalar>(&self) -> Result<ArrayViewD<'_, T>> {
-        let (numbers, strides) = self.strided::<T>()?;
+        let (numbers, strides) = self.strided_for::<T>("as_ndarray")?;
+        if self.numel() == 0 {
+            // The strides of nothing may lead anywhere.
+            return ArrayViewD::from_shape(IxDyn(self.shape()), &[])
+                .map_err(|error| Error::new(format!("as_ndarray: {error}")));
+        }
         let shape = IxDyn(self.shape()).strides(IxDyn(strides));
         ArrayViewD::from_shape(shape, numbers).map_err(|error| {
             Error::new(format!(

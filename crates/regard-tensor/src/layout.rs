@@ -238,6 +238,16 @@ pub(crate) fn axis(op: &str, at: isize, shape: &[usize]) -> Result<usize> {
     Ok(if at < 0 { at + n } else { at } as usize)
 }
 
+/// The place of an axis that is to come: one more than there are axes.
+pub(crate) fn new_axis(op: &str, at: isize, shape: &[usize]) -> Result<usize> {
+    let n = shape.len() as isize;
+    ensure!(
+        (-n - 1..=n).contains(&at),
+        "{op}: a new axis {at} of a tensor of shape {shape:?}, which has {n} axes"
+    );
+    Ok(if at < 0 { at + n + 1 } else { at } as usize)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

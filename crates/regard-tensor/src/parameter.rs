@@ -40,7 +40,7 @@ struct Inner {
 
 impl Parameter {
     /// A parameter with its first value: f32, f64, bf16 or f16. Refuses whole numbers and bools.
-    /// An [`Optimizer`](crate::Optimizer) moves f32 and f64.
+    /// An [`Optimizer`](crate::Optimizer) keeps one of 16 bits in f32 beside it.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -126,7 +126,8 @@ impl Parameter {
         Ok(())
     }
 
-    /// A tensor as this parameter's value: where it lies and of its type. Refuses another shape.
+    /// A tensor as this parameter's value: where it lies and of its type. Refuses another shape, whole numbers, and
+    /// a number beyond its type.
     fn fitting(&self, value: &Tensor) -> Result<Tensor> {
         let now = self.tensor();
         ensure!(
@@ -136,7 +137,18 @@ impl Parameter {
             now.shape(),
             value.shape()
         );
-        value.detach().to_device(now.device())?.to_dtype(now.dtype())
+        ensure!(
+            value.dtype().is_differentiable(),
+            "parameter {:?} is {}, the tensor given {}; whole numbers are not converted",
+            self.name(),
+            now.dtype(),
+            value.dtype()
+        );
+        let value = value.detach();
+        let beyond =
+            |error: crate::Error| error.within(format_args!("parameter {:?}", self.name()));
+        value.check_range(now.dtype()).map_err(beyond)?;
+        value.to_device(now.device())?.to_dtype(now.dtype())
     }
 
     pub(crate) fn key(&self) -> u64 {
@@ -276,10 +288,14 @@ impl Parameters {
     }
 
     fn full(&self, name: &str) -> String {
-        if self.place.is_empty() { name.to_string() } else { format!("{}.{name}", self.place) }
+        match (&*self.place, name) {
+            ("", name) => name.to_string(),
+            (place, "") => place.to_string(),
+            (place, name) => format!("{place}.{name}"),
+        }
     }
 
-    /// A new parameter; refuses a name that is taken. Its first value depends on the seed and its
+    /// A new parameter; refuses a name that is taken or empty. Its first value depends on the seed and its
     /// own name alone, so that adding another changes nothing.
     ///
     /// ```
@@ -291,6 +307,7 @@ impl Parameters {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Parameter> {
+        ensure!(!name.is_empty(), "a parameter of shape {shape:?} without a name");
         let name = self.full(name);
         self.check_limit(&name, shape)?;
         if self.counting {

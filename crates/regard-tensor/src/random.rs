@@ -3,7 +3,7 @@
 
 use crate::dtype::{floats, fractions};
 use crate::parallel;
-use crate::{DType, Result, Scalar, Tensor};
+use crate::{DType, Result, Scalar, Tensor, ensure};
 use regard_kernels::philox;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -117,8 +117,10 @@ impl Random {
         order
     }
 
-    /// A tensor of numbers within low..high, all equally likely.
-    /// Refuses whole numbers and bools, and a shape of more numbers than a tensor has.
+    /// A tensor of numbers within low..high, all equally likely; none is rounded up to `high`. All are `low` where both
+    /// are the same.
+    /// Refuses ends that are not finite or in the wrong order, whole numbers and bools, and a shape of more numbers
+    /// than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Random};
@@ -127,12 +129,18 @@ impl Random {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn uniform(&self, shape: &[usize], low: f64, high: f64, dtype: DType) -> Result<Tensor> {
+        ensure!(
+            low <= high && (high - low).is_finite(),
+            "uniform: no numbers can be drawn from {low} to {high}"
+        );
+        let most = largest_below(low, high, dtype)?;
         let key = self.key();
-        self.fill(shape, dtype, |at| low + (high - low) * unit(word(key, at, 1)))
+        self.fill(shape, dtype, |at| (low + (high - low) * unit(word(key, at, 1))).min(most))
     }
 
     /// A tensor of normally distributed numbers.
-    /// Refuses whole numbers and bools, and a shape of more numbers than a tensor has.
+    /// Refuses a deviation below 0, a mean or deviation that is not finite, whole numbers and bools, and a shape of
+    /// more numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Random};
@@ -149,6 +157,10 @@ impl Random {
         deviation: f64,
         dtype: DType,
     ) -> Result<Tensor> {
+        ensure!(
+            mean.is_finite() && (0.0..f64::INFINITY).contains(&deviation),
+            "normal: no numbers can be drawn with mean {mean} and deviation {deviation}"
+        );
         let key = self.key();
         self.fill(shape, dtype, |at| mean + deviation * normal(key, at))
     }
@@ -163,6 +175,19 @@ impl Random {
 }
 
 /// The random word of a place.
+/// A number from `low` on that a type rounds below `high`, and hardly any is larger: found by halving.
+fn largest_below(low: f64, high: f64, dtype: DType) -> Result<f64> {
+    fractions!(dtype, "random", T => {
+        let rounded = |x: f64| <T as Scalar>::from_f64(x).to_f64();
+        let (mut below, mut above) = (low, high);
+        for _ in 0..128 {
+            let middle = below + (above - below) / 2.0;
+            if rounded(middle) < high { below = middle } else { above = middle }
+        }
+        Ok(below)
+    })
+}
+
 fn word(seed: u64, at: u64, stream: u32) -> u64 {
     let counter = [at as u32, (at >> 32) as u32, 0, stream];
     let [a, b, _, _] = philox(counter, [seed as u32, (seed >> 32) as u32]);

@@ -14,7 +14,12 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-type Back = Box<dyn FnOnce(Tensor, &mut Parents) -> Result<()> + Send>;
+/// How gradients of results become those of inputs.
+enum Back {
+    One(Box<dyn FnOnce(Tensor, &mut Parents) -> Result<()> + Send>),
+    /// Of an operation with several results: none where nothing depends on one.
+    All(Box<dyn FnOnce(Vec<Option<Tensor>>, &mut Parents) -> Result<()> + Send>),
+}
 
 /// A place on the tape.
 pub(crate) struct Node {
@@ -28,8 +33,20 @@ pub(crate) struct Node {
     parents: Vec<Option<Arc<Node>>>,
     /// Whether the gradient that arrives here is kept.
     retained: bool,
-    /// None for a leaf; taken when a gradient has gone through.
+    /// None for a leaf and a result; taken when a gradient has gone through.
     back: Option<Mutex<Option<Back>>>,
+    part: Part,
+}
+
+/// What a node is of an operation with several results, whose one node is the parent of theirs.
+#[derive(Clone, Copy)]
+enum Part {
+    /// All there is: the node of an operation with one result, or a leaf.
+    Alone,
+    /// The operation, with as many results.
+    Whole(usize),
+    /// One of the results, by its place.
+    Result(usize),
 }
 
 fn next_id() -> u64 {
@@ -50,6 +67,7 @@ impl Node {
             device: value.device(),
             parents: Vec::new(),
             back: None,
+            part: Part::Alone,
         })
     }
 
@@ -68,11 +86,32 @@ impl Node {
             device,
             parents: Vec::new(),
             back: None,
+            part: Part::Alone,
         })
     }
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// How many results the operation has.
+    fn results(&self) -> usize {
+        match self.part {
+            Part::Whole(count) => count,
+            Part::Alone | Part::Result(_) => 1,
+        }
+    }
+
+    /// What it does with a gradient, which uses up the tape here: none for a leaf. Refuses a second time.
+    fn take_back(&self) -> Result<Option<Back>> {
+        let Some(back) = &self.back else { return Ok(None) };
+        let back = back.lock().unwrap_or_else(|e| e.into_inner()).take();
+        back.map(Some).ok_or_else(|| {
+            crate::Error::new(format!(
+                "backward: a gradient has gone through this {} before; the tape is used up",
+                self.op
+            ))
+        })
     }
 
     /// What it is, for a refusal.
@@ -156,6 +195,19 @@ pub fn without_gradients<R>(f: impl FnOnce() -> R) -> R {
 /// ```
 pub fn with_gradients<R>(f: impl FnOnce() -> R) -> R {
     with_tape(false, f)
+}
+
+/// Whether what this thread computes now is written to the tape: not within [`without_gradients`], nor in the
+/// backward of an operation.
+///
+/// ```
+/// use regard_tensor::{is_recording, with_gradients, without_gradients};
+/// assert!(is_recording());
+/// assert!(!without_gradients(is_recording));
+/// assert!(without_gradients(|| with_gradients(is_recording)));
+/// ```
+pub fn is_recording() -> bool {
+    !OFF.get()
 }
 
 fn with_tape<R>(off: bool, f: impl FnOnce() -> R) -> R {
@@ -367,14 +419,22 @@ impl Tensor {
         back: impl FnOnce(Tensor, &mut Parents) -> Result<()> + Send + 'static,
     ) -> Tensor {
         self.node = None;
-        if OFF.get() || inputs.iter().all(|x| x.node.is_none()) {
-            return self;
+        if self.is_recorded(inputs) {
+            let place = Place { op, parents: parents(inputs), retained: false, part: Part::Alone };
+            self.node = Some(self.after(place, Some(Back::One(Box::new(back)))));
         }
-        self.node = Some(self.after(op, false, inputs, Box::new(back)));
         self
     }
 
-    fn after(&self, op: &'static str, retained: bool, inputs: &[&Tensor], back: Back) -> Arc<Node> {
+    /// Whether the result of an operation belongs on the tape: whole numbers and bools carry no gradient.
+    fn is_recorded(&self, inputs: &[&Tensor]) -> bool {
+        is_recording()
+            && self.dtype().is_differentiable()
+            && inputs.iter().any(|input| input.node.is_some())
+    }
+
+    fn after(&self, place: Place, back: Option<Back>) -> Arc<Node> {
+        let Place { op, parents, retained, part } = place;
         Arc::new(Node {
             id: next_id(),
             op,
@@ -382,9 +442,10 @@ impl Tensor {
             shape: *self.dims(),
             dtype: self.dtype(),
             device: self.device(),
-            parents: inputs.iter().map(|x| x.node.clone()).collect(),
+            parents,
             retained,
-            back: Some(Mutex::new(Some(back))),
+            back: back.map(|back| Mutex::new(Some(back))),
+            part,
         })
     }
 
@@ -425,16 +486,18 @@ impl Tensor {
     /// ```
     pub fn retain_grad(&self) -> Tensor {
         let mut same = self.detach();
-        if self.node.is_some() && !OFF.get() {
-            let back: Back = Box::new(|gradient, to| to.add(0, gradient));
-            same.node = Some(same.after("retain_grad", true, &[self], back));
+        if same.is_recorded(&[self]) {
+            let (op, parents) = ("retain_grad", parents(&[self]));
+            let back = Back::One(Box::new(|gradient, to| to.add(0, gradient)));
+            let place = Place { op, parents, retained: true, part: Part::Alone };
+            same.node = Some(same.after(place, Some(back)));
         }
         same
     }
 
     /// As [`Tensor::record`], for an operation with several results: `back` is called once, with
-    /// the gradient of each result, or none where nothing depends on it.
-    /// Refuses only where there is no memory for it.
+    /// the gradient of each result, or none where nothing depends on it. A result of whole numbers
+    /// or bools is not on the tape.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -448,7 +511,7 @@ impl Tensor {
     ///         }
     ///     }
     ///     Ok(())
-    /// })?;
+    /// });
     /// assert_eq!(results[0].mul(&results[1])?.backward()?.get(&w).unwrap().item()?, 60.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -457,22 +520,23 @@ impl Tensor {
         results: Vec<Tensor>,
         inputs: &[&Tensor],
         back: impl FnOnce(Vec<Option<Tensor>>, &mut Parents) -> Result<()> + Send + 'static,
-    ) -> Result<Vec<Tensor>> {
-        // An empty tensor stands for the operation. Each result leaves its gradient in a shared
-        // place and wakes it; being older than all of them, it runs after the last.
-        let gradients = Arc::new(Mutex::new(vec![None; results.len()]));
-        let all = gradients.clone();
-        let whole = Tensor::zeros(&[0], DType::F32)?.record(op, inputs, move |_, inputs| {
-            back(std::mem::take(&mut *all.lock().unwrap_or_else(|e| e.into_inner())), inputs)
-        });
-        let results = results.into_iter().enumerate().map(|(at, result)| {
-            let gradients = gradients.clone();
-            result.record(op, &[&whole], move |gradient, whole| {
-                gradients.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(gradient);
-                whole.add(0, Tensor::zeros(&[0], DType::F32)?)
-            })
-        });
-        Ok(results.collect())
+    ) -> Vec<Tensor> {
+        let mut results = results;
+        results.iter_mut().for_each(|result| result.node = None);
+        let recorded: Vec<bool> = results.iter().map(|result| result.is_recorded(inputs)).collect();
+        let Some(first) = recorded.iter().position(|&is_recorded| is_recorded) else {
+            return results;
+        };
+        // One node for the operation, older than those of its results: it runs after the last of them.
+        let part = Part::Whole(results.len());
+        let place = Place { op, parents: parents(inputs), retained: false, part };
+        let whole = results[first].after(place, Some(Back::All(Box::new(back))));
+        for (at, result) in results.iter_mut().enumerate().filter(|(at, _)| recorded[*at]) {
+            let parents = vec![Some(whole.clone())];
+            let place = Place { op, parents, retained: false, part: Part::Result(at) };
+            result.node = Some(result.after(place, None));
+        }
+        results
     }
 
     /// The gradients of a single number with respect to every parameter and variable it came of.
@@ -524,29 +588,49 @@ impl Tensor {
     }
 }
 
+/// Where a result lies on the tape.
+struct Place {
+    op: &'static str,
+    parents: Vec<Option<Arc<Node>>>,
+    retained: bool,
+    part: Part,
+}
+
+fn parents(inputs: &[&Tensor]) -> Vec<Option<Arc<Node>>> {
+    inputs.iter().map(|input| input.node.clone()).collect()
+}
+
 fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
     let mut gradients = HashMap::from([(from.id, gradient)]);
     let mut ready = BinaryHeap::from([Ready(from.clone())]);
+    // By the operation, what has arrived at its several results.
+    let mut arrived: HashMap<u64, Vec<Option<Tensor>>> = HashMap::new();
     let (mut kept, mut parameters) = (HashMap::new(), HashMap::new());
     let mut visited = 0;
     while let Some(Ready(node)) = ready.pop() {
-        let Some(gradient) = gradients.remove(&node.id) else { continue };
         visited += 1;
-        if node.retained {
+        let gradient = gradients.remove(&node.id);
+        if let (Part::Result(at), Some(Some(whole))) = (node.part, node.parents.first()) {
+            let all = arrived.entry(whole.id).or_insert_with(|| {
+                ready.push(Ready(whole.clone()));
+                vec![None; whole.results()]
+            });
+            all[at] = gradient;
+            continue;
+        }
+        if let (true, Some(gradient)) = (node.retained, &gradient) {
             kept.insert(node.id, gradient.contiguous()?);
             parameters.extend(node.name.iter().map(|name| (node.id, name.clone())));
         }
-        let Some(back) = &node.back else { continue };
-        let back = back.lock().unwrap_or_else(|e| e.into_inner()).take();
-        let back = back.ok_or_else(|| {
-            crate::Error::new(format!(
-                "backward: a gradient has gone through this {} before; the tape is used up",
-                node.op
-            ))
-        })?;
+        let Some(back) = node.take_back()? else { continue };
         let (nodes, gradients) = (&node.parents[..], &mut gradients);
-        back(gradient, &mut Parents { nodes, gradients, ready: &mut ready })
-            .map_err(|error| error.within(format!("backward of {}", node.op)))?;
+        let to = &mut Parents { nodes, gradients, ready: &mut ready };
+        let sent = match (back, gradient) {
+            (Back::One(back), Some(gradient)) => back(gradient, to),
+            (Back::One(_), None) => Ok(()),
+            (Back::All(back), _) => back(arrived.remove(&node.id).unwrap_or_default(), to),
+        };
+        sent.map_err(|error| error.within(format!("backward of {}", node.op)))?;
     }
     Ok(Gradients { kept, parameters, visited })
 }

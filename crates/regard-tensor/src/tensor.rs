@@ -31,7 +31,8 @@ pub struct Tensor {
 
 impl Tensor {
     /// From numbers, row by row, which become the tensor's own without a copy; refuses another
-    /// count than the shape's.
+    /// count than the shape's. A `u8` is a bool here: other bytes than 0 and 1 are refused, and
+    /// [`Tensor::from_ids`] takes them as whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -42,6 +43,7 @@ impl Tensor {
     /// ```
     pub fn from_vec<T: Scalar>(data: Vec<T>, shape: &[usize]) -> Result<Self> {
         let layout = filled(data.len(), shape)?;
+        check_bools(&data)?;
         Ok(Self::with_buffer(Buffer::given(data), T::DTYPE, layout))
     }
 
@@ -152,14 +154,17 @@ impl Tensor {
     }
 
     /// All the same.
-    /// Refuses a shape of more axes or numbers than a tensor has.
+    /// Refuses a number that the type does not hold, and a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
     /// assert_eq!(Tensor::full(&[2], 1.5, DType::F32)?.to_vec::<f32>()?, [1.5, 1.5]);
+    /// let error = Tensor::full(&[2], 1.5, DType::I64).unwrap_err();
+    /// assert_eq!(error.to_string(), "full: i64 does not hold 1.5");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn full(shape: &[usize], x: f64, dtype: DType) -> Result<Self> {
+        check_held("full", x, dtype)?;
         backend::of(Device::Cpu)?.full(&Dims::new(shape)?, x, dtype)
     }
 
@@ -277,6 +282,7 @@ impl Tensor {
         let layout = Layout::contiguous(shape)?;
         let mut buffer = Buffer::uninit(layout.numel(), T::DTYPE.size())?;
         write(&mut buffer.slice_mut()[..layout.numel()])?;
+        check_bools(&buffer.slice::<T>()[..layout.numel()])?;
         Ok(Self::with_buffer(buffer, T::DTYPE, layout))
     }
 
@@ -462,6 +468,15 @@ impl Tensor {
             "as_mut_slice: the tensor of shape {:?} is not contiguous",
             self.shape()
         );
+        ensure!(
+            !self.has_gradient(),
+            "as_mut_slice: a tensor on the tape cannot be overwritten; detach() it first"
+        );
+        self.own_slice_mut()
+    }
+
+    /// The numbers of a contiguous tensor, whether or not it is on the tape: a parameter's value is.
+    pub(crate) fn own_slice_mut<T: Scalar>(&mut self) -> Result<&mut [T]> {
         let (offset, count) = (self.layout.offset, self.numel());
         Ok(&mut self.data_mut("as_mut_slice")?[offset..][..count])
     }
@@ -545,6 +560,9 @@ impl Tensor {
         ensure!(bytes.len() == count, "{} bytes do not fill {dtype} {shape:?}", bytes.len());
         let mut buffer = Buffer::uninit(layout.numel(), dtype.size())?;
         buffer.slice_mut()[..count].copy_from_slice(bytes);
+        if dtype == DType::Bool {
+            check_bools(bytes)?;
+        }
         Ok(Self::with_buffer(buffer, dtype, layout))
     }
 
@@ -607,7 +625,15 @@ impl Tensor {
             self.shape()
         );
         let x = self.to_host()?;
-        scalars!(x.dtype(), T => Ok(x.data::<T>("item")?[x.layout.offset].to_f64()))
+        scalars!(x.dtype(), T => {
+            let number = x.data::<T>("item")?[x.layout.offset];
+            let (wide, whole) = (number.to_f64(), x.dtype() == DType::I64);
+            ensure!(
+                !whole || wide < 2f64.powi(63) && number == <T as Scalar>::from_f64(wide),
+                "item: an f64 does not hold {number:?}; read it with to_vec"
+            );
+            Ok(wide)
+        })
     }
 
     /// The same numbers with another layout, and no place on the tape yet.
@@ -679,8 +705,13 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn strided<T: Scalar>(&self) -> Result<(&[T], &[usize])> {
+        self.strided_for("strided")
+    }
+
+    /// As [`Tensor::strided`], by the name of who asked.
+    pub(crate) fn strided_for<T: Scalar>(&self, op: &str) -> Result<(&[T], &[usize])> {
         let (start, end) = (self.layout.offset, self.layout.end());
-        Ok((&self.data("strided")?[start..end], &self.layout.strides))
+        Ok((&self.data(op)?[start..end], &self.layout.strides))
     }
 }
 
@@ -688,14 +719,34 @@ impl Tensor {
 /// tensor; none becomes infinite.
 pub(crate) fn check_held(op: &str, x: f64, dtype: DType) -> Result<()> {
     let held = scalars!(dtype, T => <T as Scalar>::from_f64(x).to_f64());
+    // 2⁶³ itself is no i64, and becomes the largest one.
+    let held_whole = held == x && (dtype != DType::I64 || x < 2f64.powi(63));
     ensure!(
-        held == x || dtype.is_differentiable() && (x.is_nan() || held.is_finite()),
+        held_whole || dtype.is_differentiable() && (x.is_nan() || held.is_finite()),
         "{op}: {dtype} does not hold {x}"
     );
     Ok(())
 }
 
 /// The layout of a shape that so many numbers fill.
+/// Refuses bytes that are no bools.
+fn check_bools<T: Scalar>(data: &[T]) -> Result<()> {
+    if T::DTYPE != DType::Bool {
+        return Ok(());
+    }
+    let bytes: &[u8] = bytemuck::cast_slice(data);
+    // All at once is several times as fast as a search for the first, which there seldom is.
+    if bytes.iter().fold(0, |all, &x| all | x) > 1 {
+        let at = bytes.iter().position(|&x| x > 1).unwrap_or(0);
+        ensure!(
+            false,
+            "the byte {} at place {at} is no bool, which is 0 or 1; from_ids takes whole numbers",
+            bytes[at]
+        );
+    }
+    Ok(())
+}
+
 fn filled(count: usize, shape: &[usize]) -> Result<Layout> {
     let layout = Layout::contiguous(shape)?;
     ensure!(

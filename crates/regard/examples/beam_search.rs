@@ -4,6 +4,7 @@
 //!     cargo run --release -p regard --example beam_search
 
 use regard::Result;
+use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
 };

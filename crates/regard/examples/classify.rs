@@ -5,6 +5,7 @@
 //!
 //!     cargo run --release -p regard --example classify
 
+use regard::layers::EncoderConfig;
 use regard::models::{
     ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences,
 };

@@ -5,6 +5,7 @@
 
 use regard::Result;
 use regard::attention::{Reinforce, ReinforceConfig};
+use regard::layers::{Pooling, PoolingConfig};
 use regard::prelude::*;
 
 /// Six vectors; one of them carries a mark in its first number, and its second is the treasure.

@@ -6,6 +6,7 @@
 //!     cargo run --release -p regard --example label
 
 use regard::Result;
+use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 use regard::prelude::*;
 

@@ -3,6 +3,7 @@
 //!     cargo run --release -p regard --example multi_head
 
 use regard::Result;
+use regard::layers::KeyValueCache;
 use regard::prelude::*;
 use std::time::Instant;
 

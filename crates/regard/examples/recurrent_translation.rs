@@ -4,6 +4,7 @@
 //!     cargo run --release -p regard --example recurrent_translation
 
 use regard::Result;
+use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 use regard::prelude::*;
 

@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example saliency
 
 use regard::Result;
+use regard::layers::{Pooling, PoolingConfig};
 use regard::prelude::*;
 
 fn main() -> Result<()> {

@@ -5,14 +5,14 @@
 //! `bench/compare_training.py` takes the same steps in PyTorch.
 
 use regard::Result;
-use regard::layers::Graph;
+use regard::layers::{Cell, EncoderConfig, Graph, RecurrentConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig,
     InputConfig, LabelerConfig, Sentences, Seq2Seq, Seq2SeqConfig, SequenceLabeler, Sequences,
     Tied, VisionTransformer, VisionTransformerConfig,
 };
 use regard::prelude::*;
-use regard::tensor::{Precision, with_precision};
+use regard::tensor::{Device, Precision, with_precision};
 use std::time::Instant;
 
 type Loss = Box<dyn Fn(&Random) -> Result<Tensor>>;

@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p regard --example transformer_translation
 
+use regard::layers::EncoderConfig;
 use regard::models::{
     ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Tied,
 };

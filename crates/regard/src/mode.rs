@@ -1,7 +1,7 @@
 //! Whether a model learns or is used.
 
 use regard_kernels::Dropout;
-use regard_tensor::{Random, Result, Tensor};
+use regard_tensor::{Random, Result, Tensor, ensure};
 
 /// Whether a model learns or is used: only while it learns is anything dropped or sampled, and
 /// then by the given stream of random numbers.
@@ -55,7 +55,8 @@ impl Mode<'_> {
     /// ```
     pub fn weights_dropout(&self, share: f64) -> Option<Dropout> {
         match self {
-            Self::Train(random) if share > 0.0 => Some(Dropout { p: share, seed: random.key() }),
+            // What is no share at all is for the operator to refuse.
+            Self::Train(random) if share != 0.0 => Some(Dropout { p: share, seed: random.key() }),
             _ => None,
         }
     }
@@ -72,9 +73,16 @@ impl Mode<'_> {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn dropout(&self, x: &Tensor, share: f64) -> Result<Tensor> {
+        check_dropout(share)?;
         match self {
             Self::Train(random) if share > 0.0 => x.dropout(share, random.key()),
             _ => Ok(x.clone()),
         }
     }
+}
+
+/// Refuses what is no share of numbers to leave out.
+pub(crate) fn check_dropout(share: f64) -> Result<()> {
+    ensure!((0.0..1.0).contains(&share), "a dropout of {share} is not within 0..1");
+    Ok(())
 }

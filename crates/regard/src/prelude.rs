@@ -17,11 +17,10 @@ pub use crate::attention::{
     Weighting,
 };
 pub use crate::layers::{
-    Activation, Cell, Embedding, Encoder, EncoderConfig, KeyValueCache, LayerNorm, Linear,
-    MultiHeadAttention, MultiHeadConfig, Pooling, PoolingConfig, Position, Recurrent,
-    RecurrentConfig, TransformerConfig, TransformerEncoder,
+    Activation, Embedding, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Position,
+    TransformerConfig, TransformerEncoder,
 };
 pub use regard_tensor::{
-    CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Random,
-    Schedule, Tensor, UpdateRule, without_gradients,
+    CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random, Tensor, UpdateRule,
+    without_gradients,
 };

@@ -4,6 +4,8 @@
 
 #[path = "../src/models/sequence/neighbors.rs"]
 mod neighbors;
+#[path = "../src/layers/position.rs"]
+mod position;
 #[path = "../src/models/memory_network/sentence_encoder.rs"]
 mod sentence_encoder;
 

@@ -1,6 +1,7 @@
 //! Public weights answer here as in the library transformers: random models that
 //! `bench/fixtures/public.py` wrote.
 
+use regard::layers::EncoderConfig;
 use regard::models::{
     InputConfig, LabelerConfig, SequenceLabeler, Sequences, VisionTransformer,
     VisionTransformerConfig,

@@ -154,7 +154,8 @@ impl Tensor {
         }))
     }
 
-    /// The larger of a and b, broadcast; where they are equal the gradient goes to a.
+    /// The larger of a and b, broadcast, and NaN where one of them is; where they are equal the
+    /// gradient goes to a.
     /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
@@ -170,13 +171,13 @@ impl Tensor {
         let out = binary("maximum", Binary::Maximum, self, other)?;
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("maximum", &[self, other], move |g, to| {
-            let first = a.ge(&b)?;
+            let second = b.gt(&a)?;
             let nothing = g.zero()?;
             if to.want(0) {
-                to.add(0, first.where_(&g, &nothing)?.sum_to(a.dims())?)?;
+                to.add(0, second.where_(&nothing, &g)?.sum_to(a.dims())?)?;
             }
             if to.want(1) {
-                to.add(1, first.where_(&nothing, &g)?.sum_to(b.dims())?)?;
+                to.add(1, second.where_(&g, &nothing)?.sum_to(b.dims())?)?;
             }
             Ok(())
         }))

@@ -1,7 +1,7 @@
 //! Tensors put side by side, and taken apart.
 
 use crate::backend;
-use crate::layout::{Dims, axis};
+use crate::layout::{Dims, axis, new_axis};
 use crate::{Error, Result, Tensor, ensure};
 
 /// The sum of sizes along an axis.
@@ -62,7 +62,7 @@ impl Tensor {
         }))
     }
 
-    /// Tensors of one shape along a new axis.
+    /// Tensors of one shape along a new axis; -1 is behind all others.
     /// Refuses no tensors at all, an axis that is not there, shapes that do not fit, and two types.
     ///
     /// ```
@@ -71,15 +71,11 @@ impl Tensor {
     /// assert_eq!(Tensor::stack(&[a.clone(), a], 1)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn stack(parts: &[Tensor], at: usize) -> Result<Tensor> {
+    pub fn stack(parts: &[Tensor], at: isize) -> Result<Tensor> {
         let Some(first) = parts.first() else {
             return Err(Error::new("stack: no tensors were given"));
         };
-        ensure!(
-            at <= first.rank(),
-            "stack: a new axis {at} of tensors of shape {:?}",
-            first.shape()
-        );
+        let at = new_axis("stack", at, first.shape())? as isize;
         for part in parts {
             ensure!(
                 part.dtype() == first.dtype() && part.shape() == first.shape(),
@@ -92,7 +88,7 @@ impl Tensor {
         }
         let parts = parts.iter().map(|part| part.unsqueeze(at)).collect::<Result<Vec<_>>>();
         let parts = parts.map_err(|error| error.within("stack"))?;
-        Tensor::cat(&parts, at as isize)
+        Tensor::cat(&parts, at)
     }
 
     /// The parts of an axis, of these sizes, which add up to its own. The parts' gradients are put
@@ -121,11 +117,11 @@ impl Tensor {
         }
         let shapes: Vec<Vec<usize>> = parts.iter().map(|part| part.shape().to_vec()).collect();
         let like = self.zero()?;
-        Tensor::record_all("split", parts, &[self], move |gradients, to| {
+        Ok(Tensor::record_all("split", parts, &[self], move |gradients, to| {
             let parts = gradients.into_iter().zip(shapes);
             let parts = parts.map(|(g, shape)| g.map_or_else(|| like.broadcast_to(&shape), Ok));
             to.add(0, Tensor::cat(&parts.collect::<Result<Vec<_>>>()?, at as isize)?)
-        })
+        }))
     }
 
     /// Cut along an axis into `count` parts of equal size, the last perhaps smaller; into fewer where
@@ -142,7 +138,11 @@ impl Tensor {
         ensure!(count > 0, "chunk: into 0 parts");
         let n = self.shape()[axis("chunk", at, self.shape())?];
         let each = n.div_ceil(count).max(1);
-        let sizes: Vec<usize> = (0..n).step_by(each).map(|from| each.min(n - from)).collect();
+        let mut sizes = Vec::new();
+        sizes.try_reserve_exact(n.div_ceil(each)).map_err(|_| {
+            Error::memory(format!("chunk: there is no memory for {} parts", n.div_ceil(each)))
+        })?;
+        sizes.extend((0..n).step_by(each).map(|from| each.min(n - from)));
         // Of nothing there is one part: nothing.
         self.split(at, if n == 0 { &[0] } else { &sizes })
     }

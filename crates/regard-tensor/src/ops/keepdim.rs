@@ -4,6 +4,11 @@ use crate::backend::Extreme;
 use crate::layout::axis;
 use crate::{Result, Tensor};
 
+/// The place of an axis from the front: counted from the back it would be another one when it comes again.
+fn kept(op: &str, at: isize, x: &Tensor) -> Result<isize> {
+    Ok(axis(op, at, x.shape())? as isize)
+}
+
 impl Tensor {
     /// As [`Tensor::sum`]; the axis stays, with size 1.
     /// Refuses what [`Tensor::sum`] refuses.
@@ -15,7 +20,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum_keepdim(&self, at: isize) -> Result<Tensor> {
-        self.summed("sum_keepdim", at)?.unsqueeze(axis("sum_keepdim", at, self.shape())?)
+        self.summed("sum_keepdim", at)?.unsqueeze(kept("sum_keepdim", at, self)?)
     }
 
     /// As [`Tensor::mean`]; the axis stays, with size 1.
@@ -27,7 +32,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mean_keepdim(&self, at: isize) -> Result<Tensor> {
-        self.averaged("mean_keepdim", at)?.unsqueeze(axis("mean_keepdim", at, self.shape())?)
+        self.averaged("mean_keepdim", at)?.unsqueeze(kept("mean_keepdim", at, self)?)
     }
 
     /// As [`Tensor::max`]; the axis stays in both, with size 1.
@@ -42,7 +47,7 @@ impl Tensor {
     /// ```
     pub fn max_keepdim(&self, at: isize) -> Result<(Tensor, Tensor)> {
         let (largest, index) = self.extreme("max_keepdim", at, Extreme::Largest)?;
-        let at = axis("max_keepdim", at, self.shape())?;
+        let at = kept("max_keepdim", at, self)?;
         Ok((largest.unsqueeze(at)?, index.unsqueeze(at)?))
     }
 
@@ -56,7 +61,7 @@ impl Tensor {
     /// ```
     pub fn min_keepdim(&self, at: isize) -> Result<(Tensor, Tensor)> {
         let (smallest, index) = self.extreme("min_keepdim", at, Extreme::Smallest)?;
-        let at = axis("min_keepdim", at, self.shape())?;
+        let at = kept("min_keepdim", at, self)?;
         Ok((smallest.unsqueeze(at)?, index.unsqueeze(at)?))
     }
 }

@@ -11,6 +11,7 @@
 //! An operator cannot give a `Result`: where the methods [`Tensor::add`], [`Tensor::sub`],
 //! [`Tensor::mul`] and [`Tensor::div`] refuse, the operator panics with the refusal's sentence.
 
+use crate::ops::in_f32;
 use crate::{Result, Tensor};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -20,8 +21,18 @@ fn or_panic(result: Result<Tensor>) -> Tensor {
 }
 
 /// A number as a tensor of another's type, to be broadcast.
-fn number(x: f64, like: &Tensor) -> Result<Tensor> {
-    Tensor::full(&[], x, like.dtype())
+/// A number beside a tensor: of its type, or, where that has 16 bits, wide enough for both.
+fn number(
+    x: f64,
+    like: &Tensor,
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let dtype = like.dtype();
+    if dtype.is_half() {
+        return in_f32([like], |[like]| number(x, like, f));
+    }
+    // One too large for the type is infinite there, and so is what comes of it.
+    f(&Tensor::scalar(x)?.to_dtype(dtype)?, like)
 }
 
 /// One operator for every way to hold its two sides.
@@ -65,20 +76,14 @@ macro_rules! operator {
 }
 
 operator!(Add, add, |a, b| a.add(b), |x, n| x.shift(n), x.shift(n));
-operator!(
-    Sub,
-    sub,
-    |a, b| a.sub(b),
-    |x, n| x.shift(-n),
-    number(n, x).and_then(|n| Tensor::sub(&n, x))
-);
+operator!(Sub, sub, |a, b| a.sub(b), |x, n| x.shift(-n), number(n, x, Tensor::sub));
 operator!(Mul, mul, |a, b| a.mul(b), |x, n| x.scale(n), x.scale(n));
 operator!(
     Div,
     div,
     |a, b| a.div(b),
-    |x, n| number(n, x).and_then(|n| x.div(&n)),
-    number(n, x).and_then(|n| Tensor::div(&n, x))
+    |x, n| number(n, x, |n, x| x.div(n)),
+    number(n, x, Tensor::div)
 );
 
 impl Neg for &Tensor {

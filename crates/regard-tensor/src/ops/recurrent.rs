@@ -2,7 +2,7 @@
 
 use crate::backend::{self, Backend, RecurrentCall, RecurrentForward, RecurrentSeeds};
 use crate::ops::same_dtype;
-use crate::{Result, Tensor, ensure, precision};
+use crate::{Result, Tensor, ensure, is_recording, precision};
 use regard_kernels::Cell;
 
 const OP: &str = "recurrent";
@@ -79,7 +79,7 @@ impl Tensor {
         let nothing = Tensor::zeros(&[0], self.dtype())?;
         let or = |x: Option<&Tensor>| x.unwrap_or(&nothing).clone();
         let inputs = [self.clone(), start.w_hh.clone(), or(start.b_hh), or(start.h0), or(start.c0)];
-        let learns = inputs.iter().any(Tensor::has_gradient);
+        let learns = is_recording() && inputs.iter().any(Tensor::has_gradient);
         let RecurrentForward { out, h, c, saved } = call.backend()?.recurrent(&call, learns)?;
         let (after, lstm) = (out.clone(), c.is_some());
         let mut results = vec![out, h];
@@ -91,7 +91,7 @@ impl Tensor {
             let seeds = RecurrentSeeds { out: next()?, h: next()?, c: next()? };
             let want = [0, 1, 2, 3, 4].map(|input| to.want(input));
             to.add_all(call.backend()?.recurrent_backward(&call, &after, &saved, &seeds, want)?)
-        })?
+        })
         .into_iter();
         let mut next = || results.next().ok_or_else(|| crate::Error::new("recurrent gave nothing"));
         Ok(Recurred { out: next()?, h: next()?, c: if lstm { Some(next()?) } else { None } })

@@ -28,7 +28,7 @@ impl Tensor {
         let out = self.backend().sum(&self.detach().contiguous()?, at)?;
         let before = *self.dims();
         Ok(out.record("sum", &[self], move |g, to| {
-            to.add(0, g.unsqueeze(at)?.broadcast_to(&before)?)
+            to.add(0, g.unsqueeze(at as isize)?.broadcast_to(&before)?)
         }))
     }
 
@@ -141,7 +141,8 @@ impl Tensor {
             false => self.detach(),
         };
         let index = self.backend().arg_extreme(op, &x.contiguous()?, at, which)?;
-        let largest = self.gather(at as isize, &index.unsqueeze(at)?)?.squeeze(at as isize)?;
+        let largest =
+            self.gather(at as isize, &index.unsqueeze(at as isize)?)?.squeeze(at as isize)?;
         Ok((largest, index))
     }
 
@@ -159,7 +160,7 @@ impl Tensor {
         }
         for at in 0..shape.len() {
             if shape[at] == 1 && x.shape()[at] != 1 {
-                x = x.sum(at as isize)?.unsqueeze(at)?;
+                x = x.sum(at as isize)?.unsqueeze(at as isize)?;
             }
         }
         Ok(x)

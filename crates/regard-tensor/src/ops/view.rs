@@ -2,7 +2,7 @@
 //! that the strides do not allow.
 
 use crate::backend;
-use crate::layout::{Dims, axis};
+use crate::layout::{Dims, axis, new_axis};
 use crate::{Result, Tensor, ensure};
 
 impl Tensor {
@@ -145,16 +145,17 @@ impl Tensor {
         }))
     }
 
-    /// A new axis of size 1, at a place from 0 to the rank.
+    /// A new axis of size 1, at a place from 0 to the rank; -1 is behind all others.
     /// Refuses a place for the axis that is not there, and more axes than a tensor has.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
     /// assert_eq!(x.unsqueeze(1)?.shape(), [2, 1, 3]);
+    /// assert_eq!(x.unsqueeze(-1)?.shape(), [2, 3, 1]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn unsqueeze(&self, at: usize) -> Result<Tensor> {
-        ensure!(at <= self.rank(), "unsqueeze: axis {at} of {:?}", self.shape());
+    pub fn unsqueeze(&self, at: isize) -> Result<Tensor> {
+        let at = new_axis("unsqueeze", at, self.shape())?;
         let layout = self.layout.insert(at)?;
         Ok(self
             .with_layout(layout)
@@ -180,7 +181,7 @@ impl Tensor {
         let layout = self.layout.remove(at);
         Ok(self
             .with_layout(layout)
-            .record("squeeze", &[self], move |g, to| to.add(0, g.unsqueeze(at)?)))
+            .record("squeeze", &[self], move |g, to| to.add(0, g.unsqueeze(at as isize)?)))
     }
 
     /// Repeated along axes of size 1 and new leading axes, without a copy.

@@ -101,6 +101,71 @@ impl UpdateRule {
     }
 }
 
+/// By which name a checkpoint has what is moved in a parameter's place.
+const MASTER: &str = "master";
+
+/// A gradient as it is moved along.
+fn wide(gradient: &Tensor) -> Result<Tensor> {
+    if gradient.dtype().is_half() { gradient.to_dtype(DType::F32) } else { Ok(gradient.clone()) }
+}
+
+/// Whether numbers have a value once they are rounded; a NaN is as good as another.
+fn is_rounded_to(numbers: &Tensor, value: &Tensor) -> Result<bool> {
+    let rounded = numbers.to_dtype(value.dtype())?.to_dtype(DType::F32)?.to_vec::<f32>()?;
+    let value = value.to_dtype(DType::F32)?.to_vec::<f32>()?;
+    Ok(rounded.iter().zip(&value).all(|(a, b)| a == b || a.is_nan() && b.is_nan()))
+}
+
+/// The numbers of a parameter of 16 bits, in f32.
+#[derive(Debug)]
+struct Master {
+    numbers: Tensor,
+    /// The parameter's value that was rounded from them: another one has been set since.
+    rounded: Tensor,
+}
+
+impl Master {
+    fn of(parameter: &Parameter) -> Result<Option<Self>> {
+        let rounded = parameter.tensor().detach();
+        if !rounded.dtype().is_half() {
+            return Ok(None);
+        }
+        Ok(Some(Self { numbers: rounded.to_dtype(DType::F32)?, rounded }))
+    }
+
+    /// What a checkpoint has; refuses numbers that the parameter was not rounded from.
+    fn given(name: &str, numbers: &Tensor, parameter: &Parameter) -> Result<Self> {
+        let rounded = parameter.tensor().detach();
+        let fits = numbers.shape() == rounded.shape() && numbers.dtype() == DType::F32;
+        let numbers = numbers.detach().to_device(rounded.device())?;
+        ensure!(
+            fits && is_rounded_to(&numbers, &rounded)?,
+            "the optimizer's {name:?} is {} {:?}, which its parameter, {} {:?}, is not rounded from; load the \
+             parameters of the same checkpoint first",
+            numbers.dtype(),
+            numbers.shape(),
+            rounded.dtype(),
+            rounded.shape()
+        );
+        Ok(Self { numbers, rounded })
+    }
+
+    /// Begins anew where the parameter was set to another value.
+    fn follow(&mut self, parameter: &Parameter) -> Result<()> {
+        let now = parameter.tensor().detach();
+        if !now.is_same(&self.rounded) {
+            (self.numbers, self.rounded) = (now.to_dtype(DType::F32)?, now);
+        }
+        Ok(())
+    }
+
+    fn round_into(&mut self, parameter: &Parameter) -> Result<()> {
+        parameter.set(&self.numbers.to_dtype(self.rounded.dtype())?)?;
+        self.rounded = parameter.tensor().detach();
+        Ok(())
+    }
+}
+
 /// Moves parameters along their gradients, and keeps what that needs from step to step.
 ///
 /// ```
@@ -123,6 +188,8 @@ pub struct Optimizer {
     parameters: Vec<Parameter>,
     /// For each parameter, the arrays its rule keeps.
     moments: Vec<Vec<Tensor>>,
+    /// For each parameter of 16 bits, what is moved in its place: a step is often smaller than its last bit.
+    masters: Vec<Option<Master>>,
     /// The parameters whose gradients it may be given: its own, and those left out by name.
     known: HashSet<u64>,
     /// Whether other parameters' gradients are none of its business.
@@ -131,8 +198,9 @@ pub struct Optimizer {
 
 impl Optimizer {
     /// For these parameters, from the first step on. Those made later are not among them: make the
-    /// model first.
-    /// Refuses a rule whose numbers are out of range, and parameters of bf16 and f16.
+    /// model first. Beside a parameter of bf16 or f16 it keeps one of f32, which the steps move and the
+    /// parameter is rounded from.
+    /// Refuses a rule whose numbers are out of range.
     ///
     /// ```
     /// use regard_tensor::{DType, Optimizer, Parameters, UpdateRule};
@@ -145,22 +213,15 @@ impl Optimizer {
     pub fn new(parameters: &Parameters, rule: UpdateRule) -> Result<Self> {
         rule.check()?;
         let parameters = parameters.all();
-        if let Some(half) = parameters.iter().find(|p| p.tensor().dtype().is_half()) {
-            ensure!(
-                false,
-                "parameter {:?} is {}, which an optimizer does not move; keep parameters in f32 and convert \
-                 with to_dtype",
-                half.name(),
-                half.tensor().dtype()
-            );
-        }
-        let moments = parameters.iter().map(|p| {
-            let p = p.tensor();
-            rule.moments().iter().map(|_| p.detach().zeros_like()).collect()
+        let masters = parameters.iter().map(Master::of).collect::<Result<Vec<_>>>()?;
+        let moments = parameters.iter().zip(&masters).map(|(p, master)| {
+            let moved = master.as_ref().map_or_else(|| p.tensor().detach(), |m| m.numbers.clone());
+            rule.moments().iter().map(|_| moved.zeros_like()).collect()
         });
         let moments = moments.collect::<Result<_>>()?;
         let known = parameters.iter().map(Parameter::key).collect();
-        Ok(Self { rule, clip: None, steps: 0, parameters, moments, known, partial: false })
+        let (clip, steps, partial) = (None, 0, false);
+        Ok(Self { rule, clip, steps, parameters, moments, masters, known, partial })
     }
 
     /// The same without the parameters of some names: these stay as they are, and their gradients
@@ -181,6 +242,8 @@ impl Optimizer {
         self.parameters.retain(|_| *at.next().unwrap_or(&true));
         let mut at = keep.iter();
         self.moments.retain(|_| *at.next().unwrap_or(&true));
+        let mut at = keep.iter();
+        self.masters.retain(|_| *at.next().unwrap_or(&true));
         self
     }
 
@@ -269,6 +332,7 @@ impl Optimizer {
         let by = Move { rule: self.rule, learning_rate: rate, step: self.steps, clip };
         self.step_of(DType::F32, gradients, &by)?;
         self.step_of(DType::F64, gradients, &by)?;
+        self.step_of_halves(gradients, &by)?;
         Ok(norm)
     }
 
@@ -288,7 +352,9 @@ impl Optimizer {
     }
 
     fn norm_of(&self, gradients: &Gradients) -> Result<Tensor> {
-        let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
+        let all = self.parameters.iter().filter_map(|p| gradients.get(p)).map(wide);
+        let all = all.collect::<Result<Vec<_>>>()?;
+        let all: Vec<&Tensor> = all.iter().collect();
         match all.first() {
             Some(first) => first.backend().norm(&all),
             None => Tensor::scalar(0.0),
@@ -323,6 +389,31 @@ impl Optimizer {
         }
     }
 
+    /// One step of the parameters of 16 bits that have a gradient, in f32.
+    fn step_of_halves(&mut self, gradients: &Gradients, by: &Move) -> Result<()> {
+        let mut parts = Vec::new();
+        for ((parameter, master), moments) in
+            self.parameters.iter().zip(&mut self.masters).zip(&mut self.moments)
+        {
+            let (Some(master), Some(gradient)) = (master, gradients.get(parameter)) else {
+                continue;
+            };
+            master.follow(parameter)?;
+            crate::ops::own(&mut master.numbers)?;
+            moments.iter_mut().try_for_each(crate::ops::own)?;
+            parts.push((parameter, master, wide(gradient)?.contiguous()?, moments));
+        }
+        let moved = parts.iter_mut().map(|(_, master, gradient, moments)| Moved {
+            value: &mut master.numbers,
+            gradient,
+            moments,
+        });
+        let mut all: Vec<Moved> = moved.collect();
+        let Some(first) = all.first() else { return Ok(()) };
+        first.value.backend().step(&mut all, by)?;
+        parts.iter_mut().try_for_each(|(parameter, master, ..)| master.round_into(parameter))
+    }
+
     /// All it keeps, by name, for a checkpoint: with it and the parameters a run goes on as if it
     /// had never stopped.
     /// Refuses only where there is no memory for it.
@@ -341,6 +432,11 @@ impl Optimizer {
         for (parameter, moments) in self.parameters.iter().zip(&self.moments) {
             for (name, moment) in self.rule.moments().iter().zip(moments) {
                 state.insert(format!("{name}/{}", parameter.name()), moment.clone());
+            }
+        }
+        for (parameter, master) in self.parameters.iter().zip(&self.masters) {
+            if let Some(master) = master {
+                state.insert(format!("{MASTER}/{}", parameter.name()), master.numbers.clone());
             }
         }
         Ok(state)
@@ -385,12 +481,18 @@ impl Optimizer {
             }
             all.push(new);
         }
+        let mut masters = Vec::with_capacity(self.masters.len());
+        for (parameter, now) in self.parameters.iter().zip(&self.masters) {
+            let name = format!("{MASTER}/{}", parameter.name());
+            let master = now.as_ref().map(|_| Master::given(&name, find(&name)?, parameter));
+            masters.push(master.transpose()?);
+        }
         let wanted = self.state()?;
         if let Some(name) = state.keys().find(|name| !wanted.contains_key(*name)) {
             ensure!(false, "the state has {name:?}, which this optimizer does not keep");
         }
         self.steps = count as u64;
-        self.moments = all;
+        (self.moments, self.masters) = (all, masters);
         Ok(())
     }
 }

@@ -88,8 +88,8 @@ impl Plateau {
     pub fn observe(&mut self, measure: f64) -> f64 {
         let is_better = match (self.best, self.better) {
             (None, _) => !measure.is_nan(),
-            (Some(best), Better::Lower) => measure < best * (1.0 - self.threshold),
-            (Some(best), Better::Higher) => measure > best * (1.0 + self.threshold),
+            (Some(best), Better::Lower) => measure < best - best.abs() * self.threshold,
+            (Some(best), Better::Higher) => measure > best + best.abs() * self.threshold,
         };
         if is_better {
             (self.best, self.waited) = (Some(measure), 0);

@@ -43,7 +43,7 @@ pub struct Schedule {
     pub warmup: u64,
     /// All steps of the run; where the cosine ends.
     pub steps: u64,
-    /// The lowest rate of the cosine.
+    /// The lowest rate on the way down.
     pub floor: f64,
     /// The way down.
     pub decay: Decay,
@@ -112,7 +112,7 @@ impl Schedule {
             }
             Decay::InverseSquareRoot => {
                 let start = self.warmup.max(1) as f64;
-                self.peak * (start / (step as f64).max(start)).sqrt()
+                (self.peak * (start / (step as f64).max(start)).sqrt()).max(self.floor)
             }
         }
     }

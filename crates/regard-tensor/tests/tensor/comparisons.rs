@@ -77,3 +77,29 @@ fn comparisons_of_nothing_are_nothing_and_of_two_types_or_shapes_are_refused_by_
         }
     }
 }
+
+#[test]
+fn the_larger_of_two_is_nan_where_one_is() {
+    let numbers = [f64::NEG_INFINITY, -1.0, -0.0, 0.0, 2.0, f64::INFINITY, f64::NAN];
+    let mut count = 0;
+    for dtype in [DType::F64, DType::F32, DType::BF16, DType::F16] {
+        for a in numbers {
+            for b in numbers {
+                let of =
+                    |x: f64| Tensor::from([x]).to_dtype(dtype).unwrap().requires_grad().unwrap();
+                let (x, y) = (of(a), of(b));
+                let larger = x.maximum(&y).unwrap();
+                let wanted = if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
+                let found = larger.item().unwrap();
+                assert!(found == wanted || found.is_nan() && wanted.is_nan(), "{a} {b}: {found}");
+                // The gradient goes to one of them, whole.
+                let gradients = larger.sum_all().unwrap().backward().unwrap();
+                let [to_x, to_y] = [&x, &y].map(|of| gradients.get(of).unwrap().item().unwrap());
+                let to_first = !(b > a);
+                assert_eq!((to_x, to_y), if to_first { (1.0, 0.0) } else { (0.0, 1.0) }, "{a} {b}");
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 4 * 49);
+}

@@ -116,7 +116,9 @@ fn every_type_and_an_empty_tensor_come_back_as_they_were() {
     let types =
         [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::U32, DType::Bool];
     for dtype in types {
-        tensors.insert(dtype.to_string(), x.to_dtype(dtype).unwrap());
+        // No u32 is below 0.
+        let held = if dtype == DType::U32 { x.abs().unwrap() } else { x.clone() };
+        tensors.insert(dtype.to_string(), held.to_dtype(dtype).unwrap());
         tensors.insert(format!("no {dtype}"), Tensor::zeros(&[3, 0, 2], dtype).unwrap());
     }
     // A view is written as the numbers it shows.

@@ -325,7 +325,7 @@ fn two_types_of_16_bits_are_refused_together_and_so_is_what_has_no_kernel() {
 }
 
 #[test]
-fn parameters_of_16_bits_learn_nothing_in_silence() {
+fn gradients_of_parameters_of_16_bits_are_of_their_type() {
     for dtype in HALVES {
         let parameters = Parameters::new(dtype, 1);
         let w = parameters.parameter("w", &[2, 3], Init::Glorot).unwrap();
@@ -333,13 +333,108 @@ fn parameters_of_16_bits_learn_nothing_in_silence() {
         let gradients = x.linear(&w.tensor(), None).unwrap().sum_all().unwrap().backward().unwrap();
         let gradient = gradients.get(&w).unwrap();
         assert_eq!((gradient.dtype(), numbers(gradient)), (dtype, vec![2.0; 6]));
-        let error = Optimizer::new(&parameters, UpdateRule::sgd(0.0)).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!(
-                "parameter \"w\" is {dtype}, which an optimizer does not move; keep parameters in f32 and \
-                 convert with to_dtype"
-            )
-        );
     }
+}
+
+/// A parameter of some type that begins at 1, 0.5 and -2, and an optimizer of it.
+fn moved(dtype: DType, rule: UpdateRule) -> Result<(Parameters, Parameter, Optimizer)> {
+    let parameters = Parameters::new(dtype, 1);
+    let w = parameters.parameter("w", &[3], Init::Zeros)?;
+    w.set(&Tensor::from([1.0, 0.5, -2.0]).to_dtype(dtype)?)?;
+    let optimizer = Optimizer::new(&parameters, rule)?;
+    Ok((parameters, w, optimizer))
+}
+
+/// The gradient is 1 and 1/4 and -1 in each step, whatever the parameter is.
+fn slope(w: &Parameter) -> Result<regard_tensor::Gradients> {
+    let factors = Tensor::from([1.0, 0.25, -1.0]).to_dtype(w.tensor().dtype())?;
+    w.tensor().mul(&factors)?.to_dtype(DType::F32)?.sum_all()?.backward()
+}
+
+/// What the same steps make of numbers that nothing rounds.
+fn plainly(rule: UpdateRule, rate: f64, steps: i32) -> [f64; 3] {
+    let mut all = [(1.0f64, 1.0), (0.5, 0.25), (-2.0, -1.0)].map(|(x, g)| (x, g, 0.0, 0.0));
+    for step in 1..=steps {
+        for (x, g, m, v) in &mut all {
+            match rule {
+                UpdateRule::Sgd { momentum, .. } => {
+                    *m = momentum * *m + *g;
+                    *x -= rate * *m;
+                }
+                UpdateRule::AdamW { betas: (b1, b2), eps, weight_decay } => {
+                    *x -= rate * weight_decay * *x;
+                    (*m, *v) = (b1 * *m + (1.0 - b1) * *g, b2 * *v + (1.0 - b2) * *g * *g);
+                    let (m, v) = (*m / (1.0 - b1.powi(step)), *v / (1.0 - b2.powi(step)));
+                    *x -= rate * m / (v.sqrt() + eps);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    all.map(|(x, ..)| x)
+}
+
+#[test]
+fn steps_smaller_than_the_last_bit_of_16_add_up() {
+    let mut count = 0;
+    for dtype in HALVES {
+        for rule in [UpdateRule::sgd(0.0), UpdateRule::sgd(0.9), UpdateRule::adam_w()] {
+            // A step of a bf16 near 1 is 1/256 at least, of an f16 1/2048.
+            let (_, w, mut optimizer) = moved(dtype, rule).unwrap();
+            for _ in 0..300 {
+                let norm = optimizer.step(&slope(&w).unwrap(), 1e-4).unwrap();
+                assert!((norm.item().unwrap() - 2.0625f64.sqrt()).abs() < 1e-6);
+            }
+            let wanted = plainly(rule, 1e-4, 300);
+            let ours = w.tensor().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            let last_bit = if dtype == DType::BF16 { 1.0 / 256.0 } else { 1.0 / 2048.0 };
+            for (ours, wanted) in ours.iter().zip(wanted) {
+                let error = (ours - wanted).abs();
+                assert!(
+                    error <= 0.51 * last_bit * wanted.abs() * 2.0,
+                    "{dtype} {rule:?} {ours} {wanted}"
+                );
+                count += 1;
+            }
+            assert_eq!(w.tensor().dtype(), dtype);
+        }
+    }
+    assert_eq!(count, 18);
+}
+
+#[test]
+fn an_optimizer_of_16_bits_goes_on_from_a_checkpoint_bit_by_bit() {
+    for dtype in HALVES {
+        let (parameters, w, mut straight) = moved(dtype, UpdateRule::adam_w()).unwrap();
+        let steps = |optimizer: &mut Optimizer, w: &Parameter, count| {
+            (0..count).for_each(|_| drop(optimizer.step(&slope(w).unwrap(), 1e-3).unwrap()));
+        };
+        steps(&mut straight, &w, 7);
+        let (kept, state) = (parameters.tensors(), straight.state().unwrap());
+        steps(&mut straight, &w, 9);
+        let (other, again, mut resumed) = moved(dtype, UpdateRule::adam_w()).unwrap();
+        // The parameters come first: what they were rounded from is held against them.
+        let said = resumed.set_state(&state).unwrap_err().to_string();
+        assert!(said.contains("\"master/w\"") && said.contains("is not rounded from"), "{said}");
+        other.set(&kept).unwrap();
+        resumed.set_state(&state).unwrap();
+        steps(&mut resumed, &again, 9);
+        let (a, b) = (straight.state().unwrap(), resumed.state().unwrap());
+        assert_eq!(a.keys().collect::<Vec<_>>(), ["m/w", "master/w", "steps", "v/w"]);
+        for (name, x) in &a {
+            assert_eq!(bits(x), bits(&b[name]), "{name}");
+        }
+        assert_eq!(bits(&w.tensor()), bits(&again.tensor()));
+        // A value that is set is where the next step begins.
+        again.set(&Tensor::from([8.0, 8.0, 8.0]).to_dtype(dtype).unwrap()).unwrap();
+        steps(&mut resumed, &again, 1);
+        let now = resumed.state().unwrap()["master/w"].to_vec::<f32>().unwrap();
+        assert!(now.iter().all(|x| (x - 8.0).abs() < 0.01 && *x != 8.0), "{now:?}");
+    }
+}
+
+/// The numbers as they are stored.
+fn bits(x: &Tensor) -> Vec<u64> {
+    let x = x.detach().to_dtype(DType::F64).unwrap();
+    x.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
 }

@@ -60,7 +60,7 @@ impl<X> Learned<X> {
     ) -> Result<Learned<Y>, E> {
         Ok(Learned {
             w: f("w", self.w)?,
-            own: f("the own score's numbers", self.own)?,
+            own: f("the own score's parameter tensor", self.own)?,
             key_bias: f("the key bias", self.key_bias)?,
             bias: f("the bias", self.bias)?,
             relative: f("the relative bias", self.relative)?,

@@ -6,7 +6,7 @@ use super::inputs::{Inputs, Learned};
 use super::{Attended, Bias, Mask, Need, Score, intervention};
 use half::{bf16, f16};
 use regard_kernels::{Dropout, Normalizer};
-use regard_tensor::{DType, Error, Precision, Result, Tensor, ensure, precision};
+use regard_tensor::{DType, Error, Precision, Result, Tensor, ensure, is_recording, precision};
 
 /// One attention mechanism: score, bias, normalizer and dropout.
 ///
@@ -151,7 +151,7 @@ impl Attention {
         let call = Call::<E>::new(self, inputs, [q, k, v], mask)?;
         let nothing = Tensor::zeros(&[0], DType::F32)?;
         let inputs = inputs.into_array().map(|x| x.unwrap_or(&nothing));
-        let backward = has_backward(&nothing, &inputs);
+        let backward = is_recording() && inputs.iter().any(|x| x.has_gradient());
         let results = call.forward(need, backward)?;
         let lse = results.lse.clone().filter(|_| need.lse);
         if !backward {
@@ -179,13 +179,6 @@ impl Attention {
         let (key_bias, bias, relative) = (key.as_ref(), full.as_ref(), relative.as_ref());
         Learned { w, own, key_bias, bias, relative }
     }
-}
-
-/// Whether what is computed of these will have a backward: a tape runs and a parameter lies behind
-/// one of them.
-fn has_backward(nothing: &Tensor, inputs: &[&Tensor]) -> bool {
-    inputs.iter().any(|x| x.has_gradient())
-        && nothing.clone().record("attention", inputs, |_, _| Ok(())).has_gradient()
 }
 
 /// What of the results carries a gradient.
@@ -257,6 +250,6 @@ fn record<E: Stored>(
         };
         let want = Inputs::from_array(std::array::from_fn(|input| to.want(input)));
         to.add_all(call.backward(&saved, arriving, want)?.into_array())
-    })?;
+    });
     there.of_same(recorded)
 }

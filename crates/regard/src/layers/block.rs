@@ -233,7 +233,7 @@ impl EncoderBlock {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// use regard::layers::{BlockConfig, EncoderBlock};
+    /// use regard::layers::{BlockConfig, EncoderBlock, KeyValueCache};
     /// let config = BlockConfig { position: Position::Rotary, ..BlockConfig::new(8, 2) };
     /// let block = EncoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;

@@ -2,6 +2,7 @@
 
 use super::{Activation, Linear};
 use crate::Mode;
+use crate::mode::check_dropout;
 use regard_tensor::{Parameters, Result, Tensor};
 
 /// W₂ f(W₁ x + b₁) + b₂, for each vector on its own: `[…, width]` → `[…, width]`.
@@ -48,6 +49,7 @@ impl FeedForward {
         activation: Activation,
         dropout: f64,
     ) -> Result<Self> {
+        check_dropout(dropout)?;
         Ok(Self {
             linear1: Linear::new(&parameters.at("linear1"), width, inner, true)?,
             linear2: Linear::new(&parameters.at("linear2"), inner, width, true)?,

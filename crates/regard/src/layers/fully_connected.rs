@@ -1,6 +1,7 @@
 //! One network over a whole sequence of a fixed length: every vector is joined to every other.
 
 use super::{Activation, Linear};
+use crate::mode::check_dropout;
 use crate::{Mode, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
@@ -76,7 +77,7 @@ impl FullyConnected {
             width > 0 && hidden > 0 && longest > 0,
             "a fully connected network of width {width}, hidden width {hidden} and length {longest}"
         );
-        ensure!((0.0..1.0).contains(&dropout), "a dropout of {dropout} is not within 0..1");
+        check_dropout(dropout)?;
         Ok(Self {
             config: config.clone(),
             hidden: Linear::new(

@@ -299,7 +299,11 @@ impl Graph {
     /// ```
     pub fn from_edges(edges: &[(usize, usize)]) -> Result<Self> {
         let last = edges.iter().map(|&(source, target)| source.max(target)).max();
-        Self::new(last.map_or(0, |last| last.saturating_add(1)), edges)
+        let Some(last) = last else { return Self::new(0, edges) };
+        let nodes = last.checked_add(1).ok_or_else(|| {
+            Error::new(format!("a graph with node {last} has more nodes than can be counted"))
+        })?;
+        Self::new(nodes, edges)
     }
 
     /// How many nodes there are.

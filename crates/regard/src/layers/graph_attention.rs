@@ -2,6 +2,7 @@
 
 use super::Graph;
 use crate::attention::intervention;
+use crate::mode::check_dropout;
 use crate::{Attended, Attention, Bias, Linear, Mask, Mode, Need, Score, Weighting};
 use regard_kernels::Normalizer;
 use regard_tensor::{Activation, Error, Init, Parameter, Parameters, Result, Tensor, ensure};
@@ -125,9 +126,8 @@ impl GraphAttentionConfig {
             "graph attention with an input width of {input}, {heads} heads and a head width of {output}"
         );
         ensure!(self.negative_slope.is_finite(), "a negative slope of {}", self.negative_slope);
-        for (name, share) in [("dropout", self.dropout), ("input dropout", self.input_dropout)] {
-            ensure!((0.0..1.0).contains(&share), "a {name} of {share} is not within 0..1");
-        }
+        check_dropout(self.dropout)?;
+        check_dropout(self.input_dropout).map_err(|error| error.within("input_dropout"))?;
         self.normalizer().map(|_| ())
     }
 

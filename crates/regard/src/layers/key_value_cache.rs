@@ -7,6 +7,7 @@ use regard_tensor::{Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::KeyValueCache;
 /// let mut cache = KeyValueCache::default();
 /// let new = Tensor::full(&[1, 2, 3, 4], 1.0, DType::F32)?;
 /// cache.extend(&new, &new)?;
@@ -89,6 +90,7 @@ impl Room {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::KeyValueCache;
 /// let (k, v) = (Tensor::zeros(&[1, 2, 3, 4], DType::F32)?, Tensor::zeros(&[1, 2, 3, 5], DType::F32)?);
 /// let all = KeyValueCache::default().extend(&k, &v)?;
 /// assert_eq!((all.k.shape(), all.v.shape()), (k.shape(), v.shape()));
@@ -107,6 +109,7 @@ impl KeyValueCache {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::KeyValueCache;
     /// let mut cache = KeyValueCache::default();
     /// let three = Tensor::zeros(&[1, 2, 3, 4], DType::F32)?;
     /// cache.extend(&three, &three)?;
@@ -121,6 +124,7 @@ impl KeyValueCache {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::KeyValueCache;
     /// let mut cache = KeyValueCache::default();
     /// assert!(cache.is_empty());
     /// let one = Tensor::zeros(&[1, 2, 1, 4], DType::F32)?;
@@ -145,6 +149,7 @@ impl KeyValueCache {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::KeyValueCache;
     /// let mut cache = KeyValueCache::default();
     /// for step in [1f32, 2.0] {
     ///     let new = Tensor::from_vec(vec![step], &[1, 1, 1, 1])?;
@@ -198,6 +203,7 @@ impl KeyValueCache {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::KeyValueCache;
     /// let mut cache = KeyValueCache::default();
     /// let new = Tensor::full(&[2, 1, 3, 4], 1.0, DType::F32)?;
     /// cache.extend(&new, &new)?;

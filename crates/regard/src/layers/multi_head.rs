@@ -1,8 +1,10 @@
 //! Multi-head attention.
 
-use super::{KeyValue, KeyValueCache, Linear, Position, alibi_slopes, rotate};
+use super::position::Rotary;
+use super::{KeyValue, KeyValueCache, Linear, Position, alibi_slopes};
 use crate::attention::{HeadCount, Request};
 use crate::dtype;
+use crate::mode::check_dropout;
 use crate::{
     Attended, Bias, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
@@ -108,11 +110,7 @@ impl MultiHeadConfig {
             key_heads > 0 && heads.is_multiple_of(key_heads),
             "{key_heads} key heads do not divide {heads} query heads"
         );
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         ensure!(
             self.position != Position::Rotary || key.is_multiple_of(2),
             "rotary positions turn pairs; a head width of {key} is odd"
@@ -183,6 +181,7 @@ pub struct MultiHeadAttention {
     out: Linear,
     relative: Option<Parameter>,
     mechanism: Mechanism,
+    rotary: Rotary,
 }
 
 #[derive(Clone, Debug)]
@@ -240,6 +239,7 @@ impl MultiHeadAttention {
             out: Linear::new(&parameters.at("out_proj"), joined, width, config.bias)?,
             relative,
             mechanism,
+            rotary: Rotary::default(),
         })
     }
 
@@ -293,9 +293,11 @@ impl MultiHeadAttention {
     ) -> Result<Attended> {
         let [q, k, v] = self.project(q, k, v)?;
         let offset = k.shape()[2] as isize - q.shape()[2] as isize;
-        let rotary = self.config.position == Position::Rotary;
-        let (q, k) =
-            if rotary { (rotate(&q, offset.max(0) as usize)?, rotate(&k, 0)?) } else { (q, k) };
+        let at = offset.max(0) as usize;
+        let (q, k) = match self.config.position {
+            Position::Rotary => (self.rotary.rotate(&q, at)?, self.rotary.rotate(&k, 0)?),
+            _ => (q, k),
+        };
         let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
         self.join(&q, &memory, mask, mode, need)
     }
@@ -306,6 +308,7 @@ impl MultiHeadAttention {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::KeyValueCache;
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
     /// # let random = Random::new(1);
@@ -328,8 +331,12 @@ impl MultiHeadAttention {
         without_gradients(|| {
             let [q, k, v] = self.project(x, x, x)?;
             let start = cache.len();
-            let rotary = self.config.position == Position::Rotary;
-            let (q, k) = if rotary { (rotate(&q, start)?, rotate(&k, start)?) } else { (q, k) };
+            let (q, k) = match self.config.position {
+                Position::Rotary => {
+                    (self.rotary.rotate(&q, start)?, self.rotary.rotate(&k, start)?)
+                }
+                _ => (q, k),
+            };
             let KeyValue { k, v } = cache.extend(&k, &v)?;
             let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
             self.join(&q, &memory, mask, Mode::Infer, need)

@@ -1,6 +1,7 @@
 //! Where in the sequence a vector stands: attention itself does not see it.
 
 use regard_tensor::{DType, Result, Tensor, ensure};
+use std::sync::{Arc, Mutex};
 
 /// How a model knows about order.
 ///
@@ -80,6 +81,64 @@ fn places(op: &str, start: usize, length: usize) -> Result<()> {
 /// # Ok::<(), regard::Error>(())
 /// ```
 pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
+    let [n, d] = turnable(x, start)?;
+    let table = |f: fn(f64) -> f64| angles(start, n, d, x.dtype(), f)?.to_device(x.device());
+    turned(x, &table(f64::cos)?, &table(f64::sin)?)
+}
+
+/// [`rotate`], whose tables are kept from one call to the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rotary {
+    cos: PositionTable,
+    sin: PositionTable,
+}
+
+impl Rotary {
+    pub(crate) fn rotate(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let [n, d] = turnable(x, start)?;
+        let rows = |table: &PositionTable, f: fn(f64) -> f64| {
+            table.rows(start, n, x, |start, n| angles(start, n, d, x.dtype(), f))
+        };
+        turned(x, &rows(&self.cos, f64::cos)?, &rows(&self.sin, f64::sin)?)
+    }
+}
+
+/// Rows of a table with one for each place, kept from one call to the next. A row depends on its place alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PositionTable {
+    kept: Arc<Mutex<Option<Tensor>>>,
+}
+
+impl PositionTable {
+    /// `n` rows from `start` on, beside another tensor and of its type, as `make` gives them.
+    pub(crate) fn rows(
+        &self,
+        start: usize,
+        n: usize,
+        like: &Tensor,
+        make: impl Fn(usize, usize) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        // More are made anew at each call: what is kept stays small beside a model.
+        const MOST: usize = 1 << 13;
+        let end = start.saturating_add(n);
+        if end > MOST {
+            return make(start, n)?.to_device(like.device());
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let fits = |rows: &&Tensor| {
+            rows.shape()[0] >= end && rows.dtype() == like.dtype() && rows.device() == like.device()
+        };
+        if let Some(rows) = kept.as_ref().filter(fits) {
+            return rows.narrow(0, start, n);
+        }
+        // A decoder asks for one more at every step.
+        let rows = make(0, end.next_power_of_two().max(64))?.to_device(like.device())?;
+        kept.insert(rows).narrow(0, start, n)
+    }
+}
+
+/// The length and the width of what is turned.
+fn turnable(x: &Tensor, start: usize) -> Result<[usize; 2]> {
     ensure!(
         x.rank() == 4 && x.shape()[3].is_multiple_of(2),
         "rotary positions: {:?}; they want [B, H, N, D] with D even",
@@ -87,19 +146,24 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
     );
     let (n, d) = (x.shape()[2], x.shape()[3]);
     places("rotary positions", start, n)?;
+    Ok([n, d])
+}
+
+/// `[n, D/2]`: a function of the angles of places.
+fn angles(start: usize, n: usize, d: usize, dtype: DType, f: fn(f64) -> f64) -> Result<Tensor> {
     let half = d / 2;
-    let table = |f: fn(f64) -> f64| {
-        let all = (start..start + n).flat_map(|t| {
-            (0..half).map(move |i| f(t as f64 / 10000f64.powf((2 * i) as f64 / d as f64)))
-        });
-        let table = Tensor::from_vec(all.collect::<Vec<f64>>(), &[n, half])?;
-        table.to_dtype(x.dtype())?.to_device(x.device())
-    };
-    let (cos, sin) = (table(f64::cos)?, table(f64::sin)?);
+    let all = (start..start + n).flat_map(|t| {
+        (0..half).map(move |i| f(t as f64 / 10000f64.powf((2 * i) as f64 / d as f64)))
+    });
+    Tensor::from_vec(all.collect::<Vec<f64>>(), &[n, half])?.to_dtype(dtype)
+}
+
+fn turned(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+    let half = x.shape()[3] / 2;
     let parts = x.split(3, &[half, half])?;
     let (a, b) = (&parts[0], &parts[1]);
-    let first = a.mul(&cos)?.sub(&b.mul(&sin)?)?;
-    let second = a.mul(&sin)?.add(&b.mul(&cos)?)?;
+    let first = a.mul(cos)?.sub(&b.mul(sin)?)?;
+    let second = a.mul(sin)?.add(&b.mul(cos)?)?;
     Tensor::cat(&[first, second], 3)
 }
 
@@ -112,4 +176,45 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
 /// ```
 pub fn alibi_slopes(heads: usize) -> Vec<f64> {
     (1..=heads).map(|h| 2f64.powf(-8.0 * h as f64 / heads as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn rows_that_were_made_are_given_again_and_are_those_made_alone() {
+        let table = PositionTable::default();
+        let made = Cell::new(0);
+        let mut asked = 0;
+        for dtype in [DType::F32, DType::F64] {
+            let like = Tensor::zeros(&[1], dtype).unwrap();
+            made.set(0);
+            for (start, n) in
+                [(0, 3), (3, 1), (0, 64), (60, 5), (100, 0), (1, 126), (9000, 2), (0, 1)]
+            {
+                let make = |start, n| {
+                    made.set(made.get() + 1);
+                    sinusoids(start, n, 6, dtype)
+                };
+                let rows = table.rows(start, n, &like, make).unwrap();
+                let alone = sinusoids(start, n, 6, dtype).unwrap();
+                assert_eq!((rows.dtype(), rows.shape()), (dtype, &[n, 6][..]));
+                let wide = |x: &Tensor| x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+                assert_eq!(wide(&rows), wide(&alone), "{n} from {start}");
+                asked += 1;
+            }
+            // 64 rows, 128 of them, and the two that are too far to be kept.
+            assert_eq!(made.get(), 3);
+        }
+        assert_eq!(asked, 16);
+        let x = Tensor::from_vec((0..24).map(f64::from).collect(), &[1, 2, 3, 4]).unwrap();
+        let rotary = Rotary::default();
+        for start in [0, 5, 1, 70, 8192] {
+            let [a, b] = [rotary.rotate(&x, start), rotate(&x, start)].map(|x| x.unwrap());
+            assert_eq!(a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Positions that are added to the input.
 
+use super::position::PositionTable;
 use super::{Position, sinusoids};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 
@@ -8,7 +9,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 pub(crate) enum PositionalEncoding {
     /// Nothing: the model knows otherwise, or not at all.
     None,
-    Sinusoidal,
+    Sinusoidal(PositionTable),
     /// `[longest, width]`
     Learned(Parameter),
 }
@@ -22,7 +23,7 @@ impl PositionalEncoding {
     ) -> Result<Self> {
         Ok(match position {
             Position::None | Position::Rotary | Position::Alibi | Position::Relative => Self::None,
-            Position::Sinusoidal => Self::Sinusoidal,
+            Position::Sinusoidal => Self::Sinusoidal(PositionTable::default()),
             Position::Learned => {
                 ensure!(longest > 0, "learned positions for a longest sequence of 0");
                 let init = Init::Normal(0.02);
@@ -36,8 +37,9 @@ impl PositionalEncoding {
         let (n, width) = (x.shape()[1], x.shape()[2]);
         match self {
             Self::None => Ok(x.clone()),
-            Self::Sinusoidal => {
-                x.add(&sinusoids(start, n, width, x.dtype())?.to_device(x.device())?)
+            Self::Sinusoidal(table) => {
+                let make = |start, n| sinusoids(start, n, width, x.dtype());
+                x.add(&table.rows(start, n, x, make)?)
             }
             Self::Learned(all) => {
                 let all = all.tensor();

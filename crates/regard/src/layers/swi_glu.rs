@@ -2,6 +2,7 @@
 
 use super::Linear;
 use crate::Mode;
+use crate::mode::check_dropout;
 use regard_tensor::{Parameters, Result, Tensor};
 
 /// W_down (silu(W_gate x) ⊙ W_up x), for each vector on its own: `[…, width]` → `[…, width]` (Shazeer
@@ -43,6 +44,7 @@ impl SwiGlu {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, width: usize, inner: usize, dropout: f64) -> Result<Self> {
+        check_dropout(dropout)?;
         let linear = |name: &str, from, to| Linear::new(&parameters.at(name), from, to, false);
         Ok(Self {
             gate_proj: linear("gate_proj", width, inner)?,

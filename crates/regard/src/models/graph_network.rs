@@ -2,6 +2,7 @@
 
 use crate::attention::{Site, intervention};
 use crate::layers::PoolingConfig;
+use crate::mode::check_dropout;
 use crate::{
     Activation, Classified, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion,
     Linear, Mode, Need, Pooling, Weighting,
@@ -113,7 +114,7 @@ impl Default for GraphNetworkConfig {
 ///
 /// ```
 /// use regard::prelude::*;
-/// use regard::layers::Graph;
+/// use regard::layers::{Graph, PoolingConfig};
 /// use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
 /// let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
 /// let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -174,7 +175,7 @@ impl GraphAttentionNetwork {
             c.hidden,
             c.output_heads
         );
-        ensure!((0.0..1.0).contains(&c.dropout), "a dropout of {} is not within 0..1", c.dropout);
+        check_dropout(c.dropout)?;
         if c.layer == GraphLayer::Mean {
             let weighting = c.weighting;
             ensure!(

@@ -1,7 +1,7 @@
 //! The classifier: every encoder with every pooling learns, padding does not matter, bad
 //! configurations are refused.
 
-use regard::layers::ConvolutionConfig;
+use regard::layers::{Cell, ConvolutionConfig, EncoderConfig, RecurrentConfig};
 use regard::models::{
     ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences,
 };

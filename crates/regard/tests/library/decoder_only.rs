@@ -1,6 +1,6 @@
 //! A causal encoder, place by place and all at once.
 
-use regard::layers::{BlockConfig, EncoderBlock};
+use regard::layers::{BlockConfig, EncoderBlock, KeyValueCache};
 use regard::prelude::*;
 
 const N: usize = 7;

@@ -1,12 +1,13 @@
 //! Attention and models on a GPU give what they give in main memory. `REGARD_TEST_DEVICE` names the device.
 
 use crate::seq2seq::{attention, config, decoders, encoders, pairs, scores, weightings};
-use regard::layers::Graph;
+use regard::layers::{Cell, EncoderConfig, Graph, RecurrentConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, Seq2Seq,
     Seq2SeqConfig,
 };
 use regard::prelude::*;
+use regard::tensor::Device;
 use regard_tensor::fallbacks;
 use std::collections::BTreeMap;
 

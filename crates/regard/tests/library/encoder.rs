@@ -1,7 +1,9 @@
 //! Every encoder behind the one entrance.
 
 use regard::attention::Segments;
-use regard::layers::{ConvolutionConfig, SelfAttentionConfig};
+use regard::layers::{
+    Cell, ConvolutionConfig, Encoder, EncoderConfig, RecurrentConfig, SelfAttentionConfig,
+};
 use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {

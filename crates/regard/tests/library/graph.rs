@@ -1,6 +1,8 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
 
-use regard::layers::{Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion};
+use regard::layers::{
+    Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, PoolingConfig,
+};
 use regard::models::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, parameter_difference_error};
@@ -573,4 +575,11 @@ fn what_edges_cannot_carry_is_refused_by_name() {
     let mean = GraphNetworkConfig { layer: GraphLayer::Mean, edge_width: 2, ..Default::default() };
     let error = network(mean).unwrap_err().to_string();
     assert_eq!(error, "a mean has no use for the features of edges");
+}
+
+#[test]
+fn a_node_too_large_to_be_counted_is_named() {
+    let error = Graph::from_edges(&[(0, 1), (usize::MAX, 0)]).unwrap_err().to_string();
+    let wanted = format!("a graph with node {} has more nodes than can be counted", usize::MAX);
+    assert_eq!(error, wanted);
 }

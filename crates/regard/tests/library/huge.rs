@@ -8,6 +8,7 @@ use regard::layers::{
     SelfAttentionConfig, TransformerDecoder, WindowedConfig, WindowedSelfAttention, rotate,
     sinusoids,
 };
+use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 use regard::models::{
     ClassifierConfig, ContextConfig, ConvolutionalClassifier, ConvolutionalConfig, DecoderConfig,
     GraphAttentionNetwork, GraphNetworkConfig, InputConfig, KernelRegression,

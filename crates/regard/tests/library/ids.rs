@@ -2,6 +2,7 @@
 //! them, with the place; those that are whole are taken in any type.
 
 use regard::Result;
+use regard::layers::EncoderConfig;
 use regard::models::{
     ClassifierConfig, InputConfig, LabelerConfig, SequenceClassifier, SequenceLabeler, Sequences,
 };

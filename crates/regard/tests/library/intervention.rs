@@ -1,6 +1,7 @@
 //! What an intervention changes, against the plain formula.
 
 use regard::attention::{CellChange, HeadRef, Intervention, Site};
+use regard::layers::{Cell, EncoderConfig, Pooling, PoolingConfig, RecurrentConfig};
 use regard::layers::{ConvolutionConfig, Graph, TransformerDecoder};
 use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphNetworkConfig, Passages,

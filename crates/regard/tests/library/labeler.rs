@@ -1,6 +1,6 @@
 //! The labeler: every encoder learns, padding does not matter, bad configurations are refused.
 
-use regard::layers::ConvolutionConfig;
+use regard::layers::{Cell, ConvolutionConfig, EncoderConfig, RecurrentConfig};
 use regard::models::{CharactersConfig, InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 use regard::prelude::*;
 

@@ -11,6 +11,7 @@ mod squash;
 mod classifier;
 mod decoder_only;
 mod device;
+mod dropout;
 mod encoder;
 mod explained;
 mod fixtures;

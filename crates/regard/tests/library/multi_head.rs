@@ -4,7 +4,7 @@
 use crate::squash;
 
 use regard::attention::{Attended, BilinearScale};
-use regard::layers::{BlockConfig, EncoderBlock, TransformerDecoder};
+use regard::layers::{BlockConfig, EncoderBlock, KeyValueCache, TransformerDecoder};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, parameter_difference_error};
 use squash::Squash;

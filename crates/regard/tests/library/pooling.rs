@@ -2,7 +2,7 @@
 
 use crate::squash;
 
-use regard::layers::Gate;
+use regard::layers::{Gate, Pooling, PoolingConfig};
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
 use squash::Squash;

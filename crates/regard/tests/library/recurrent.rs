@@ -1,6 +1,6 @@
 //! Recurrent networks against PyTorch's numbers, and against themselves without padding.
 
-use regard::layers::RecurrentState;
+use regard::layers::{Cell, Recurrent, RecurrentConfig, RecurrentState};
 use regard::prelude::*;
 use regard::tensor::load;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Hard attention trained by its choices.
 
 use regard::attention::{Reinforce, ReinforceConfig, entropy};
+use regard::layers::{Pooling, PoolingConfig};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, save};
 use std::collections::BTreeMap;

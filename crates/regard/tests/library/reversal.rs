@@ -1,5 +1,6 @@
 //! Why attention: one fixed vector holds less of a sequence the longer it is.
 
+use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 use regard::prelude::*;
 

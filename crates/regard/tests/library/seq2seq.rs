@@ -2,7 +2,7 @@
 
 use crate::squash;
 
-use regard::layers::ConvolutionConfig;
+use regard::layers::{Cell, ConvolutionConfig, EncoderConfig, RecurrentConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
     SourceConfig, TeacherForced, Tied,

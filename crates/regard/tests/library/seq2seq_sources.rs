@@ -1,7 +1,7 @@
 //! One sequence-to-sequence model over tokens, vectors and images; copying; fixed vectors of every
 //! kind.
 
-use regard::layers::ConvolutionConfig;
+use regard::layers::{Cell, ConvolutionConfig, EncoderConfig, PoolingConfig, RecurrentConfig};
 use regard::models::{
     ContextConfig, Copies, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source,
     SourceConfig, Tied,

@@ -87,7 +87,7 @@ pub(super) fn binary(op: &str, f: Binary, a: &Tensor, b: &Tensor) -> Result<Tens
             Binary::Sub => zip(shape, a, b, to, |x, y| x - y),
             Binary::Mul => zip(shape, a, b, to, |x, y| x * y),
             Binary::Div => zip(shape, a, b, to, |x, y| x / y),
-            Binary::Maximum => zip(shape, a, b, to, |x, y| if x >= y { x } else { y }),
+            Binary::Maximum => zip(shape, a, b, to, |x, y| if x >= y || x.is_nan() { x } else { y }),
         })
     })
 }

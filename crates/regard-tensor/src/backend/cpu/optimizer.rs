@@ -44,7 +44,7 @@ fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
                 };
                 let (m, v) = (m.as_mut_slice::<T>()?, v.as_mut_slice::<T>()?);
                 let grad = gradient.as_slice::<T>("step")?;
-                tensors.push(AdamTensor { param: value.as_mut_slice::<T>()?, grad, m, v });
+                tensors.push(AdamTensor { param: value.own_slice_mut::<T>()?, grad, m, v });
             }
             let decoupled = matches!(rule, UpdateRule::AdamW { .. });
             let (beta1, beta2) = betas;
@@ -59,7 +59,7 @@ fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
                     _ => &mut [],
                 };
                 let grad = gradient.as_slice::<T>("step")?;
-                tensors.push(SgdTensor { param: value.as_mut_slice::<T>()?, grad, momentum });
+                tensors.push(SgdTensor { param: value.own_slice_mut::<T>()?, grad, momentum });
             }
             let sgd = Sgd { lr, momentum, nesterov, weight_decay, grad_scale };
             Cpu::best().sgd(&mut tensors, &sgd)?;

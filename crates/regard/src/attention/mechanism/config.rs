@@ -1,6 +1,7 @@
 //! What a mechanism is made of.
 
 use super::{ScoreConfig, Weighting};
+use crate::mode::check_dropout;
 use regard_tensor::{Result, ensure};
 
 /// What a [`Mechanism`](super::Mechanism) is made of.
@@ -54,11 +55,7 @@ impl MechanismConfig {
             "a temperature of {}",
             self.temperature
         );
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         Ok(())
     }
 }

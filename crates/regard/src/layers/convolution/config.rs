@@ -1,5 +1,6 @@
 //! What a CNN over sequences is made of.
 
+use crate::mode::check_dropout;
 use crate::{Activation, Position};
 use regard_tensor::{Result, ensure};
 
@@ -74,11 +75,7 @@ impl ConvolutionConfig {
             "a kernel of {} has no middle; it wants an odd one",
             self.kernel
         );
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         ensure!(
             matches!(self.position, Position::None | Position::Sinusoidal | Position::Learned),
             "{:?} positions act within attention; a convolution has none",

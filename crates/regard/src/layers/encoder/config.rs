@@ -9,6 +9,7 @@ use crate::{
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// let config: EncoderConfig =
 ///     serde_json::from_str(r#"{ "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true }"#).unwrap();
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };

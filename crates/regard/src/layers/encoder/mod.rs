@@ -16,6 +16,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, Encoder, EncoderConfig, RecurrentConfig};
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
 /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Recurrent(gru), 8)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
@@ -45,6 +46,7 @@ enum Kind {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Encoder, EncoderConfig};
 /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::None, 1)?;
 /// let x = Tensor::from_vec(vec![1f32, 3.0, 9.0], &[1, 3, 1])?;
 /// let encoded = encoder.encode(&x, Some(&[2]), Mode::Infer, Need::OUTPUT)?;
@@ -73,6 +75,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Encoder, EncoderConfig, RecurrentConfig};
     /// let none = EncoderConfig::Recurrent(RecurrentConfig { layers: 0, ..RecurrentConfig::new(Cell::Gru, 16) });
     /// let error = Encoder::new(&Parameters::new(DType::F32, 1), &none, 8).unwrap_err();
     /// assert_eq!(error.to_string(), "encoder: a recurrent network of 0 layers");
@@ -113,6 +116,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Encoder, EncoderConfig, RecurrentConfig};
     /// let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
     /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both }), 8)?;
     /// assert_eq!(encoder.width(), 32);
@@ -128,6 +132,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Encoder, EncoderConfig, RecurrentConfig};
     /// let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
     /// let encoder = Encoder::new(&Parameters::new(DType::F64, 1), &gru, 8)?;
     /// let x = Random::new(1).normal(&[1, 7, 8], 0.0, 1.0, DType::F64)?;
@@ -146,6 +151,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Encoder, EncoderConfig};
     /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
     /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
@@ -169,6 +175,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Encoder, EncoderConfig, RecurrentConfig};
     /// let x = Tensor::zeros(&[1, 3, 8], DType::F32)?;
     /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 1));
     /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;

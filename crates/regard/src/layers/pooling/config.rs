@@ -6,6 +6,7 @@ use crate::MechanismConfig;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::PoolingConfig;
 /// let mean: PoolingConfig = serde_json::from_str("\"mean\"").unwrap();
 /// assert_eq!(mean, PoolingConfig::Mean);
 /// let attention = r#"{"attention": {"score": {"additive": {"hidden": 16}}}}"#;

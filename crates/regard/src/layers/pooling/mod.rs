@@ -16,6 +16,7 @@ use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Pooling, PoolingConfig};
 /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
 /// let pooled = |config: PoolingConfig| {
 ///     let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &config, 2)?;
@@ -49,6 +50,7 @@ impl Pooling {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Pooling, PoolingConfig};
     /// let error = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 0).unwrap_err();
     /// assert_eq!(error.to_string(), "a pooling of vectors of width 0");
     /// ```
@@ -73,6 +75,7 @@ impl Pooling {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Pooling, PoolingConfig};
     /// let three = PoolingConfig::Queries { queries: 3, mechanism: MechanismConfig::default() };
     /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &three, 2)?;
     /// assert_eq!(pooling.width(), 6);
@@ -93,6 +96,7 @@ impl Pooling {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Pooling, PoolingConfig};
     /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
     /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
     /// assert_eq!(pooling.forward(&x, Some(&[2]), Mode::Infer)?.to_vec::<f32>()?, [2.0, 5.0]);
@@ -112,6 +116,7 @@ impl Pooling {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Pooling, PoolingConfig};
     /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
     /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Last, 2)?;
     /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, Need::WEIGHTS)?;
@@ -139,6 +144,7 @@ impl Pooling {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Pooling, PoolingConfig};
     /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
     /// let second = Mask::dense(Tensor::from_bools(&[false, true, false], &[3])?);
     /// let config = PoolingConfig::Attention(MechanismConfig::default());
@@ -221,6 +227,7 @@ impl Pooling {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Pooling, PoolingConfig};
     /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
     /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
     /// let error = pooling.probabilities(&x, None).unwrap_err();

@@ -1,11 +1,13 @@
 //! What a recurrent network is made of.
 
+use crate::mode::check_dropout;
 use regard_tensor::{Cell, Result, ensure};
 
 /// What a [`Recurrent`](crate::Recurrent) network is made of.
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, RecurrentConfig};
 /// let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };
 /// assert_eq!(config.width(), 64);
 /// let error = RecurrentConfig { layers: 0, ..config }.check().unwrap_err();
@@ -38,6 +40,7 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, RecurrentConfig};
     /// let config = RecurrentConfig::new(Cell::Gru, 32);
     /// assert_eq!((config.hidden, config.layers, config.both_directions), (32, 1, false));
     /// ```
@@ -54,6 +57,7 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, RecurrentConfig};
     /// assert_eq!(RecurrentConfig::new(Cell::Gru, 32).width(), 32);
     /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) }.width(), 64);
     /// ```
@@ -65,17 +69,14 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, RecurrentConfig};
     /// let error = RecurrentConfig::new(Cell::Gru, 0).check().unwrap_err();
     /// assert_eq!(error.to_string(), "a recurrent network of hidden size 0");
     /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.hidden > 0, "a recurrent network of hidden size 0");
         ensure!(self.layers > 0, "a recurrent network of 0 layers");
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor,
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, Recurrent, RecurrentConfig};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let config = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
 /// let network = Recurrent::new(&parameters, &config, 8)?;
@@ -41,6 +42,7 @@ struct Layer {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::{Cell, Recurrent, RecurrentConfig};
 /// # let parameters = Parameters::new(DType::F64, 1);
 /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
 /// let x = Random::new(1).normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
@@ -66,6 +68,7 @@ impl Recurrent {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, Recurrent, RecurrentConfig};
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// // three gates
@@ -100,6 +103,7 @@ impl Recurrent {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, Recurrent, RecurrentConfig};
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// assert_eq!(network.config(), &RecurrentConfig::new(Cell::Gru, 16));
@@ -114,6 +118,7 @@ impl Recurrent {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Recurrent, RecurrentConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// assert_eq!(network.zeros(3)?.h[0].shape(), [3, 16]);
@@ -135,6 +140,7 @@ impl Recurrent {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, Recurrent, RecurrentConfig};
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Lstm, 16), 8)?;
     /// let x = Random::new(1).normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?;
@@ -166,6 +172,7 @@ impl Recurrent {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, Recurrent, RecurrentConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// let x = Random::new(1).normal(&[3, 2, 8], 0.0, 1.0, DType::F32)?;

@@ -62,6 +62,7 @@ impl ClassifierPooling {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::EncoderConfig;
 /// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
 /// let config = r#"{
 ///     "input": { "kind": "vectors", "width": 40 },
@@ -110,6 +111,7 @@ impl ClassifierConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
     /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 3);
     /// assert_eq!((config.pooling, config.classes), (ClassifierPooling::Mean, 3));
@@ -132,6 +134,7 @@ impl ClassifierConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{ClassifierConfig, InputConfig};
     /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 0);
     /// assert_eq!(config.check().unwrap_err().to_string(), "a classifier of 0 classes");

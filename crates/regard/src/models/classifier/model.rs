@@ -12,6 +12,7 @@ use regard_tensor::{
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::EncoderConfig;
 /// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
 /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
 /// let config = ClassifierConfig {
@@ -51,6 +52,7 @@ enum Summary {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::EncoderConfig;
 /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
 /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
 /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -92,6 +94,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
@@ -139,6 +142,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -156,6 +160,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -174,6 +179,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
     /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// let config = ClassifierConfig {
@@ -226,6 +232,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -258,6 +265,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;

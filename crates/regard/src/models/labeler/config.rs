@@ -10,6 +10,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::EncoderConfig;
 /// use regard::models::{InputConfig, LabelerConfig};
 /// let config = r#"{
 ///     "input": { "kind": "tokens", "vocabulary": 100, "width": 16 },
@@ -55,6 +56,7 @@ impl LabelerConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{InputConfig, LabelerConfig};
     /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// assert_eq!((config.labels, config.hidden, config.neighbors), (5, None, None));
@@ -77,6 +79,7 @@ impl LabelerConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{InputConfig, LabelerConfig};
     /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// let error = LabelerConfig { label_smoothing: 1.0, ..config }.check().unwrap_err();

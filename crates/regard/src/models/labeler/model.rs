@@ -10,6 +10,7 @@ use regard_tensor::{CrossEntropy, Parameters, Result, Tensor, ensure, without_gr
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 /// let encoder = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
 /// let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -32,6 +33,7 @@ pub struct SequenceLabeler {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::EncoderConfig;
 /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
 /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -57,6 +59,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{InputConfig, LabelerConfig, SequenceLabeler};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
@@ -86,6 +89,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -104,6 +108,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -123,6 +128,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -147,6 +153,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
@@ -189,6 +196,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);

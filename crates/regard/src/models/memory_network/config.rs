@@ -1,5 +1,6 @@
 //! What a memory network is made of.
 
+use crate::mode::check_dropout;
 use crate::{EncoderConfig, MechanismConfig};
 use regard_tensor::{Result, ensure};
 
@@ -95,11 +96,7 @@ impl MemoryNetworkConfig {
             self.hops
         );
         ensure!(self.answers > 0, "a memory network of 0 answers");
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         Ok(())
     }
 }

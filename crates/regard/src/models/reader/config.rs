@@ -1,7 +1,8 @@
 //! What a reader is made of.
 
+use crate::mode::check_dropout;
 use crate::{EncoderConfig, MechanismConfig};
-use regard_tensor::{Result, ensure};
+use regard_tensor::Result;
 
 /// What a [`SpanReader`](crate::SpanReader) is made of.
 ///
@@ -55,6 +56,7 @@ impl SpanReaderConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::SpanReaderConfig;
     /// assert_eq!(SpanReaderConfig::new(40, EncoderConfig::None).vocabulary, 40);
     /// ```
@@ -71,11 +73,7 @@ impl SpanReaderConfig {
     /// assert_eq!(config.check().unwrap_err().to_string(), "a dropout of 1 is not within 0..1");
     /// ```
     pub fn check(&self) -> Result<()> {
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         Ok(())
     }
 }

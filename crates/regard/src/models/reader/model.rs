@@ -14,6 +14,7 @@ use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// use regard::models::{Passages, SpanReader, SpanReaderConfig};
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 8) };
 /// let config = SpanReaderConfig::new(20, EncoderConfig::Recurrent(gru));
@@ -83,9 +84,7 @@ impl Pointer {
         };
         let scores = scores.squeeze(1)?;
         match keep {
-            Some(keep) => {
-                keep.squeeze(2)?.where_(&scores, &Tensor::full(&[], NEVER, scores.dtype())?)
-            }
+            Some(keep) => keep.squeeze(2)?.where_(&scores, &never(scores.dtype())?),
             None => Ok(scores),
         }
     }
@@ -143,8 +142,10 @@ pub struct Span {
     pub log_prob: f64,
 }
 
-/// The score of a word past the end of its text: nothing beside any other, and finite.
-const NEVER: f64 = -1e9;
+/// The score of a word past the end of its text: nothing beside any other, and finite in the type.
+fn never(dtype: DType) -> Result<Tensor> {
+    Tensor::full(&[], if dtype == DType::F16 { -6e4 } else { -1e9 }, dtype)
+}
 
 impl Pointed {
     /// Scores of every word as start and as end, `[B, N]` each, that any model gave.
@@ -240,6 +241,7 @@ impl SpanReader {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::EncoderConfig;
     /// use regard::models::{SpanReader, SpanReaderConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = SpanReaderConfig { attention: false, ..SpanReaderConfig::new(20, EncoderConfig::None) };
@@ -275,6 +277,7 @@ impl SpanReader {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// use regard::models::{SpanReader, SpanReaderConfig};
     /// let config = SpanReaderConfig { attention: false, ..SpanReaderConfig::default() };
     /// let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
@@ -291,6 +294,7 @@ impl SpanReader {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{Passages, SpanReader, SpanReaderConfig};
     /// # let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// # let reader = SpanReader::new(&Parameters::new(DType::F32, 1), &SpanReaderConfig::new(20, gru))?;
@@ -345,6 +349,7 @@ impl SpanReader {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{Passages, SpanReader, SpanReaderConfig};
     /// # let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// # let reader = SpanReader::new(&Parameters::new(DType::F32, 1), &SpanReaderConfig::new(20, gru))?;

@@ -1,6 +1,7 @@
 //! What a sequence-to-sequence model is made of.
 
 use super::SourceConfig;
+use crate::mode::check_dropout;
 use crate::{
     ConvolutionConfig, EncoderConfig, MechanismConfig, PoolingConfig, RecurrentConfig,
     TransformerConfig, Weighting,
@@ -72,6 +73,7 @@ pub struct Seq2SeqConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, RecurrentConfig};
 /// use regard::models::DecoderConfig;
 /// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "recurrent", "cell": "lstm", "hidden": 32 }"#).unwrap();
 /// assert_eq!(config, DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Lstm, 32)));
@@ -122,6 +124,7 @@ pub enum ContextConfig {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// # use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig, Tied};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
@@ -150,6 +153,7 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig};
     /// let gru = RecurrentConfig::new(Cell::Gru, 32);
     /// let config = Seq2SeqConfig::new(
@@ -207,6 +211,7 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -216,11 +221,7 @@ impl Seq2SeqConfig {
     /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.embedding > 0, "an embedding of width 0");
-        ensure!(
-            (0.0..1.0).contains(&self.dropout),
-            "a dropout of {} is not within 0..1",
-            self.dropout
-        );
+        check_dropout(self.dropout)?;
         for (name, token) in [("padding", self.padding), ("start", self.start), ("end", self.end)] {
             ensure!(
                 token < self.target_vocabulary,

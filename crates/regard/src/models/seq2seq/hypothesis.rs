@@ -6,6 +6,7 @@ use regard_tensor::Tensor;
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(

@@ -17,6 +17,7 @@ use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients}
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// let gru = RecurrentConfig::new(Cell::Gru, 16);
 /// let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
@@ -52,6 +53,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -102,6 +104,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -120,6 +123,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -158,6 +162,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -187,6 +192,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
     /// # let context = ContextConfig::Attention(MechanismConfig::default());
@@ -212,6 +218,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::EncoderConfig;
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let transformer = TransformerConfig::new(16, 4, 2);
     /// # let (encoder, decoder) =
@@ -299,6 +306,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(

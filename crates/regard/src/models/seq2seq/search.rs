@@ -102,6 +102,7 @@ struct PartialHypothesis {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// let config = Seq2SeqConfig::new(
@@ -167,6 +168,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -185,6 +187,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
     /// # let context = ContextConfig::Attention(MechanismConfig::default());
@@ -210,6 +213,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -262,6 +266,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -289,6 +294,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(

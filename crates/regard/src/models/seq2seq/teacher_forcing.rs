@@ -7,6 +7,7 @@ use regard_tensor::{CrossEntropy, Result, Tensor};
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
 /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
@@ -46,6 +47,7 @@ impl TeacherForced {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
@@ -70,6 +72,7 @@ impl TeacherForced {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Cell, EncoderConfig, RecurrentConfig};
     /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(

@@ -12,6 +12,7 @@ use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::EncoderConfig;
 /// use regard::models::CharactersConfig;
 /// let config: CharactersConfig = serde_json::from_str(r#"{ "vocabulary": 80 }"#).unwrap();
 /// assert!(matches!(config.encoder, EncoderConfig::Cnn(_)));

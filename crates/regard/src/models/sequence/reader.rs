@@ -4,6 +4,7 @@ use super::characters::Characters;
 use super::input::Input;
 use super::neighbors::neighbors;
 use super::{CharactersConfig, InputConfig, Sequences};
+use crate::mode::check_dropout;
 use crate::{Mode, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
@@ -30,11 +31,7 @@ impl Reader {
             config.neighbors != Some(0),
             "a window of 0 neighbors is each vector alone; leave it out for that"
         );
-        ensure!(
-            (0.0..1.0).contains(&config.dropout),
-            "a dropout of {} is not within 0..1",
-            config.dropout
-        );
+        check_dropout(config.dropout)?;
         let (input, input_width) = Input::new(&parameters.at("input"), config.input)?;
         let characters =
             config.characters.map(|c| Characters::new(&parameters.at("characters"), c));

@@ -1,5 +1,6 @@
 //! A small convolutional classifier.
 
+use crate::mode::check_dropout;
 use crate::{Linear, Mode};
 use regard_tensor::{
     Activation, Init, Parameter, Parameters, Result, SlidingWindow, Tensor, ensure,
@@ -85,7 +86,7 @@ impl ConvolutionalClassifier {
             c.kernel
         );
         ensure!(c.channels > 0 && c.classes > 0, "{} channels, {} classes", c.channels, c.classes);
-        ensure!((0.0..1.0).contains(&c.dropout), "a dropout of {} is not within 0..1", c.dropout);
+        check_dropout(c.dropout)?;
         let mut layers = Vec::with_capacity(c.widths.len());
         let (mut input, mut size) = (c.channels, c.image);
         for (at, &output) in c.widths.iter().enumerate() {

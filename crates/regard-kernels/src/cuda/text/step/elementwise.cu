@@ -50,7 +50,7 @@ extern "C" __global__ void binary(Walk w, const T *a, const T *b, T *to, i64 f) 
     EACH(n, w.count) {
         Places at = places(w, n);
         T x = a[at.at[0]], y = b[at.at[1]];
-        to[n] = f == ADD ? x + y : f == SUB ? x - y : f == MUL ? x * y : f == DIV ? x / y : x >= y ? x : y;
+        to[n] = f == ADD ? x + y : f == SUB ? x - y : f == MUL ? x * y : f == DIV ? x / y : x >= y || x != x ? x : y;
     }
 }
 
