@@ -47,8 +47,12 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
     check_ranks(q, k, v)
     described, learned = describe(_tensors, q, k, compute, options)
     need = needs(return_aux, described.normalizer, options.edges)
+    if torch.onnx.is_in_onnx_export():
+        # ONNX has no such op: the formula in its own.
+        return _by_formula("no form in ONNX", (q, k, v), learned, described, options, return_aux)
     if not torch.compiler.is_compiling() and _formula_is_wanted(q, k, v, options):
-        return _by_formula(q, k, v, learned, described, options, need, return_aux)
+        lacks = "no derivative in forward mode, and no second one,"
+        return _by_formula(lacks, (q, k, v), learned, described, options, return_aux)
     seed = None
     if described.dropout_p > 0.0 or described.normalizer == "sample":
         if options.seed is None:
@@ -98,13 +102,14 @@ def _formula_is_wanted(q: Tensor, k: Tensor, v: Tensor, options: Options) -> boo
 
 
 def _by_formula(
-    q: Tensor, k: Tensor, v: Tensor, learned: Learned, described: Described, options: Options, need: Any, return_aux: Any
+    lacks: str, qkv: tuple[Tensor, Tensor, Tensor], learned: Learned, described: Described, options: Options, return_aux: Any
 ) -> Any:
+    q, k, v = qkv
+    need = needs(return_aux, described.normalizer, options.edges)
     why = _formula.reason_against(described.score[0], described.normalizer, described.dropout_p, options.edges)
     if why is not None or isinstance(options.dropout_p, Tensor):
         raise NotImplementedError(
-            f"attention has no derivative in forward mode, and no second one, with {why or 'a learned dropout_p'}; "
-            "softmax over dot products has"
+            f"attention has {lacks} with {why or 'a learned dropout_p'}; softmax over dot products has"
         )
     score, _, is_causal, window, offset, _, constants = described
     pattern = _formula.Pattern(score[1], is_causal, window, offset)
