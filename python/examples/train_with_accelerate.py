@@ -1,4 +1,4 @@
-"""A loop of one's own under accelerate: the same file on one CPU, on several processes, on GPUs."""
+"""Your own loop under accelerate: the same file on one CPU, on several processes, on GPUs."""
 
 import regard.torch
 import torch

@@ -192,8 +192,9 @@ def _pairs(mask: Tensor | None, query: Tensor, key: Tensor) -> tuple[dict[str, A
         return {}, mask
     if torch.compiler.is_compiling():
         return {}, mask.clone()
-    # Layers may attend with fewer queries than the mask was made for: then it is read as it would be in eager code.
-    found = mask.options() if mask.shape[-2:] == (query.shape[2], key.shape[2]) else None
+    # Layers may attend with fewer queries, or one batch for all, than the mask was made for: then it is read as in eager code.
+    is_whole = mask.shape == (query.shape[0], 1, query.shape[2], key.shape[2])
+    found = mask.options() if is_whole else None
     if found is None:
         return {}, mask.written()
     return {name: x for name, x in found.items() if name != "attn_mask"}, found.get("attn_mask")

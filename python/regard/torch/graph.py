@@ -27,7 +27,7 @@ class _Projection(nn.LazyLinear):
     """Of inputs whose width is known with the first of them, with Glorot's first values."""
 
     def reset_parameters(self) -> None:
-        if not self.has_uninitialized_params() and self.in_features != 0:  # type: ignore[misc]
+        if not self.has_uninitialized_params() and self.in_features != 0:
             _glorot(self.weight)
             if self.bias is not None:
                 nn.init.zeros_(self.bias)
@@ -80,7 +80,8 @@ class _Graph(nn.Module):
             raise ValueError("edge_index is sparse and has features; give them as edge_attr beside edge_index [2, E]")
         if edge_index.requires_grad:
             raise TypeError("edge_index is sparse and requires a gradient; what it holds is not read, its places alone are")
-        return edge_index.to_sparse_coo().coalesce().indices().flip(0)
+        index: Tensor = edge_index.to_sparse_coo().coalesce().indices().flip(0)
+        return index
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(-1, self.heads, self.out_channels)
@@ -274,7 +275,8 @@ class _GraphAttention(_Graph):
         return out[:-1], None
 
     def _scores(self, score: Any, query: Tensor, key: Tensor) -> Tensor:
-        return (F.leaky_relu(query + key, self.negative_slope) * score.w).sum(-1)
+        w: Tensor = score.w
+        return (F.leaky_relu(query + key, self.negative_slope) * w).sum(-1)
 
 
 class GATConv(_GraphAttention):

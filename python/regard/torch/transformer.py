@@ -95,4 +95,5 @@ class TransformerConv(_Graph):
         return (out, (index, alpha)) if need else out
 
     def _scores(self, score: Any, query: Tensor, key: Tensor) -> Tensor:
-        return (query * key).sum(-1) / self.out_channels**0.5
+        scores: Tensor = (query * key).sum(-1) * self.out_channels**-0.5
+        return scores
