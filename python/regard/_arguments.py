@@ -174,7 +174,7 @@ def describe(xp: Any, q: Any, k: Any, compute: Any, o: Options) -> tuple[Describ
         )
     dropout_p = _probability(o.dropout_p)
     xp.check_devices(q, learned, constants)
-    described = Described(score, normalizer, flag("is_causal", o.is_causal), _window(o.window), offset, dropout_p, constants)
+    described = Described(score, normalizer, flag("is_causal", o.is_causal), sides(o.window), offset, dropout_p, constants)
     return described, learned
 
 
@@ -286,13 +286,14 @@ def seed_of(xp: Any, seed: Any) -> int:
     return given
 
 
-def _window(window: Any) -> tuple[int, int] | None:
+def sides(window: Any) -> tuple[int, int] | None:
+    """How far a window reaches to the left and to the right."""
     if window is None:
         return None
-    sides = tuple(window) if isinstance(window, (tuple, list)) else (window, window)
-    if len(sides) != 2:
-        raise ValueError(f"window has {len(sides)} sides; it wants one number, or (left, right)")
-    left, right = (-1 if side is None else _whole("window", side) for side in sides)
+    both = tuple(window) if isinstance(window, (tuple, list)) else (window, window)
+    if len(both) != 2:
+        raise ValueError(f"window has {len(both)} sides; it wants one number, or (left, right)")
+    left, right = (-1 if side is None else _whole("window", side) for side in both)
     if min(left, right) < -1:
         raise ValueError(f"window is ({left}, {right}); a side is not negative, or −1 where it has no end")
     return (_ENDLESS if left < 0 else min(left, _ENDLESS), _ENDLESS if right < 0 else min(right, _ENDLESS))

@@ -33,7 +33,7 @@ from ._arguments import (
     seed_of,
 )
 from ._call import Arriving, Saved
-from .edges import Edges
+from .edges import Edges, EveryEdge
 
 _FIELDS = ("out", "lse", "threshold", "index", "log_prob", "weights", "edge_weights")
 _EMPTY = 0
@@ -47,17 +47,20 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
     check_ranks(q, k, v)
     described, learned = describe(_tensors, q, k, compute, options)
     need = needs(return_aux, described.normalizer, options.edges)
+    if torch.onnx.is_in_onnx_export():
+        # ONNX has no such op: the formula in its own.
+        return _by_formula("no form in ONNX", (q, k, v), learned, described, options, return_aux)
     if not torch.compiler.is_compiling() and _formula_is_wanted(q, k, v, options):
-        return _by_formula(q, k, v, learned, described, options, need, return_aux)
+        lacks = "no derivative in forward mode, and no second one,"
+        return _by_formula(lacks, (q, k, v), learned, described, options, return_aux)
     seed = None
     if described.dropout_p > 0.0 or described.normalizer == "sample":
         if options.seed is None:
             seed = torch.randint(1 << 62, (), dtype=torch.int64, device="cpu")
         else:
             seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64, device="cpu")
-    if isinstance(options.edges, Edges) and options.edges.has_repeats:
-        raise NotImplementedError("edges that are there more than once are neither compiled nor traced: give each once")
-    given = options.edges.edge_index if isinstance(options.edges, Edges) else options.edges
+    repeated = isinstance(options.edges, EveryEdge) or (isinstance(options.edges, Edges) and options.edges.repeated)
+    given = options.edges.edge_index if isinstance(options.edges, (Edges, EveryEdge)) else options.edges
     if given is not None and not isinstance(given, Tensor):
         given = torch.as_tensor(given, device="cpu")
     left, right = described.window or (-1, -1)
@@ -68,7 +71,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
     )  # fmt: skip
     what = (
         kind, of if isinstance(of, str) else None, None if isinstance(of, str) else of, described.normalizer,
-        described.is_causal, left, right, described.offset, described.dropout_p, ",".join(need),
+        described.is_causal, left, right, described.offset, described.dropout_p, repeated, ",".join(need),
     )  # fmt: skip
     if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
         results = _Transformed.apply(what, *tensors)
@@ -99,13 +102,14 @@ def _formula_is_wanted(q: Tensor, k: Tensor, v: Tensor, options: Options) -> boo
 
 
 def _by_formula(
-    q: Tensor, k: Tensor, v: Tensor, learned: Learned, described: Described, options: Options, need: Any, return_aux: Any
+    lacks: str, qkv: tuple[Tensor, Tensor, Tensor], learned: Learned, described: Described, options: Options, return_aux: Any
 ) -> Any:
+    q, k, v = qkv
+    need = needs(return_aux, described.normalizer, options.edges)
     why = _formula.reason_against(described.score[0], described.normalizer, described.dropout_p, options.edges)
     if why is not None or isinstance(options.dropout_p, Tensor):
         raise NotImplementedError(
-            f"attention has no derivative in forward mode, and no second one, with {why or 'a learned dropout_p'}; "
-            "softmax over dot products has"
+            f"attention has {lacks} with {why or 'a learned dropout_p'}; softmax over dot products has"
         )
     score, _, is_causal, window, offset, _, constants = described
     pattern = _formula.Pattern(score[1], is_causal, window, offset)
@@ -125,13 +129,13 @@ def _frame(
     seed: Any,
     what: tuple[Any, ...],
 ) -> Frame:
-    kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p = what
+    kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, repeated = what
     code, compute = _tensors._KINDS[q.dtype]
     score = (kind, scale if text is None else text)
     window = None if left < 0 else (left, right)
     edges = None
     if edge_index is not None:
-        edges = Edges.of(edge_index, q.shape[-2] if q.ndim > 1 else 1, k.shape[-2])
+        edges = Edges.of(edge_index, q.shape[-2] if q.ndim > 1 else 1, k.shape[-2], repeated)
     number = 0 if seed is None else int(seed.item()) & ((1 << 64) - 1)
     if all(x is None for x in constants):
         constants = NO_CONSTANTS
@@ -192,10 +196,11 @@ def _forward_op(
     right: int,
     offset: int,
     dropout_p: float,
+    repeated: bool,
     need: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     constants = Constants(alibi, key_lengths, q_segments, k_segments, dense)
-    what = (kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p)
+    what = (kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, repeated)
     qkv, learned, constants = _read(q, k, v, _learned(w, key_bias, bias, relative, parameters), constants)
     frame = _frame(q, k, constants, edge_index, seed, what)
     results = _call.forward(_tensors.kind_of(q), frame, qkv, learned, need.split(",") if need else (), True)
@@ -208,7 +213,7 @@ def _forward_op(
 
 @_forward_op.register_fake
 def _(q, k, v, w, key_bias, bias, relative, parameters, alibi, key_lengths, q_segments, k_segments, dense,  # type: ignore[no-untyped-def]
-      edge_index, seed, kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, need):  # fmt: skip
+      edge_index, seed, kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, repeated, need):  # fmt: skip
     names = need.split(",")
     lead = tuple(q.shape[:-1])
     compute = _tensors._KINDS[q.dtype][1]
@@ -264,9 +269,10 @@ def _backward_op(
     right: int,
     offset: int,
     dropout_p: float,
+    repeated: bool,
 ) -> list[Tensor]:
     constants = Constants(alibi, key_lengths, q_segments, k_segments, dense)
-    what = (kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p)
+    what = (kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, repeated)
     qkv, learned, constants = _read(q, k, v, _learned(w, key_bias, bias, relative, parameters), constants)
     frame = _frame(q, k, constants, edge_index, seed, what)
     if grad_edge_weights is not None and frame.edges is not None and not frame.edges.is_in_order:

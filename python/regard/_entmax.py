@@ -48,11 +48,16 @@ def entmax(x: Tensor, alpha: Any, axis: int, n_iter: int | None) -> Tensor:
 class _Entmax(torch.autograd.Function):
     """Along the last axis. With β = α − 1 the weights are p = max(β x − τ, 0)^(1/β), where τ makes their sum 1."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, alpha: Tensor, n_iter: int) -> Tensor:
-        p = _weights(x, alpha - 1.0, n_iter)
-        ctx.save_for_backward(x, alpha, p)
-        return p
+    def forward(x: Tensor, alpha: Tensor, n_iter: int) -> Tensor:
+        return _weights(x, alpha - 1.0, n_iter)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        x, alpha, _ = inputs
+        ctx.save_for_backward(x, alpha, output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:

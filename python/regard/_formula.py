@@ -46,7 +46,8 @@ def attention(
     scores = (q @ k.transpose(-1, -2)) * (1.0 if scale is None else scale)
     scores = _biased(scores, learned, constants.alibi, pattern.offset)
     visible = _visible(scores, constants, pattern)
-    visible = ~torch.isneginf(scores) if visible is None else visible & ~torch.isneginf(scores)
+    is_finite = scores != float("-inf")
+    visible = is_finite if visible is None else visible & is_finite
     seen = visible.any(-1, keepdim=True)
     # Finite everywhere: −inf has NaN for a derivative.
     low = torch.where(visible, scores, torch.finfo(compute).min)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +133,8 @@ class Edges:
         """Prepared edges: those given, or made of an ``edge_index``; a tensor's are remembered."""
         if isinstance(edges, Edges):
             return edges
+        if isinstance(edges, EveryEdge):
+            edges, repeated = edges.edge_index, True
         if not _is_tensor(edges) or not (edges.is_cpu or edges.is_cuda) or not _is_dense(edges):
             return Edges(edges, num_queries, num_keys, repeated=repeated)
         sizes = (num_queries, num_keys, repeated)
@@ -156,6 +158,13 @@ class Edges:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self.edge_index, *self._sizes, self.repeated)
+
+
+class EveryEdge(NamedTuple):
+    """An ``edge_index`` whose edges count as often as they are there: what a compiler follows, where ``Edges`` are sorted
+    while it looks."""
+
+    edge_index: Any
 
 
 def _remade(edge_index: Any, num_queries: int, num_keys: int, repeated: bool) -> Edges:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import numbers
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -40,18 +40,33 @@ def is_alone(inputs: Any) -> bool:
     return isinstance(inputs, (str, os.PathLike, numbers.Real, tuple, Mapping)) or _is_picture(inputs)
 
 
-def rows_of(inputs: Any, form: str) -> Any:
-    """Several inputs, one after the other; of a data frame its rows where they are points.
+def rows_of(inputs: Any, form: str, names: Sequence[str] = ()) -> Any:
+    """Several inputs, one after the other; of a data frame its rows where they are points, its columns in the order of
+    the ``names`` that were learned.
 
     >>> from regard.question import rows_of
     >>> rows_of(["a text", "another"], "text")
     ['a text', 'another']
     """
+    if isinstance(inputs, (bytes, bytearray, set, frozenset)) or not isinstance(inputs, Iterable):
+        raise TypeError(f"inputs is {type(inputs).__name__}; it wants one input, or a list of several")
     if not hasattr(inputs, "columns") or not hasattr(inputs, "to_numpy"):
         return inputs
     if form != "point":
         raise TypeError(f"inputs is a {type(inputs).__name__} of columns; one of them, frame[NAME], is inputs")
-    return inputs.to_numpy()
+    return _in_order(inputs, list(names))
+
+
+def _in_order(frame: Any, names: list[str]) -> Any:
+    columns = list(frame.columns)
+    given = [str(column) for column in columns]
+    # Of an array, whose columns had no names.
+    unnamed = names == [f"x{n + 1}" for n in range(len(names))] and not set(names) & set(given)
+    if unnamed and len(given) == len(names):
+        return frame.to_numpy()
+    if any(given.count(name) != 1 for name in names):
+        raise ValueError(f"inputs has the columns {given}; the model learned from {names}, and wants each of them once")
+    return np.column_stack([np.asarray(frame[columns[given.index(name)]]) for name in names])
 
 
 def _number(value: Any) -> str:
@@ -79,6 +94,8 @@ def _content(value: Any, form: str) -> tuple[str, bytes] | None:
 
 def _text(value: Any, form: str) -> str | None:
     """What a model that reads numbers is given."""
+    if isinstance(value, numbers.Real) and value != value:
+        raise ValueError("an input is not a number (NaN): it is missing")
     if _is_number(value) and form not in ("picture", "recording", "features"):
         return _number(value)
     if isinstance(value, tuple) and value and all(_is_number(one) for one in value):

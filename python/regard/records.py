@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 PARTS = ("train", "validation", "test")
 
@@ -33,9 +34,9 @@ def is_option(data: Any, fields: Sequence[str], columns: Mapping[str, str] | Non
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
-    return isinstance(value, float) and math.isnan(value)
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _columns(data: Any) -> dict[str, Any] | None:
@@ -47,13 +48,20 @@ def _columns(data: Any) -> dict[str, Any] | None:
         names = getattr(data, "columns", None)  # pandas' and Polars'
     if names is None or callable(names):
         return None
-    return {str(name): data[name] for name in list(names)}
+    found = {str(name): data[name] for name in names}
+    if len(found) < len(names):
+        # Of two columns with one name one would be lost.
+        raise ValueError(f"the columns {[str(name) for name in names]} have one name twice; each wants one of its own")
+    return found
 
 
-def _as_list(column: Any) -> list[Any]:
+def _as_list(column: Any, name: str) -> list[Any]:
+    if isinstance(column, (str, bytes, Mapping, set, frozenset)) or not isinstance(column, Iterable):
+        # A dictionary would give its keys, a text its letters, a set any order.
+        raise TypeError(f"column {name} is {type(column).__name__}; it wants a list or an array")
     # An array of many dimensions stays a list of arrays: the pictures of `[N, H, W]`.
     plain = getattr(column, "ndim", 1) == 1
-    for method in ("tolist", "to_list"):
+    for method in ("tolist", "to_list", "to_pylist"):
         if plain and hasattr(column, method):
             return list(getattr(column, method)())
     return list(column)
@@ -71,7 +79,7 @@ def named_columns(data: Any) -> dict[str, list[Any]] | None:
     {'x': [1, 2], 'y': [3, 4]}
     """
     found = _columns(data)
-    return None if found is None else {name: _as_list(column) for name, column in found.items()}
+    return None if found is None else {name: _as_list(column, name) for name, column in found.items()}
 
 
 def rows(
@@ -89,16 +97,16 @@ def rows(
     >>> rows([{"review": "a", "stars": 5}], ["text", "label"], {"text": "review", "label": "stars"})
     [('a', 5)]
     """
-    names = [(columns or {}).get(field, field) for field in fields]
+    names = [str((columns or {}).get(field, field)) for field in fields]
     unknown = set(columns or {}) - set(fields)
     if unknown:
         raise ValueError(f"columns names {sorted(unknown)}; the fields are {list(fields)}")
     table = _columns(data)
     if table is not None:
         _check_names(names, fields, table, part)
-        found = _side_by_side([_as_list(table[name]) for name in names], names, part)
+        found = _side_by_side([_as_list(table[name], name) for name in names], names, part)
     elif isinstance(data, tuple) and len(data) == len(fields) and all(_is_column(one) for one in data):
-        found = _side_by_side([_as_list(one) for one in data], fields, part)
+        found = _side_by_side([_as_list(one, field) for one, field in zip(data, fields)], fields, part)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         found = [_row(at, one, names, fields, part) for at, one in enumerate(data)]
     else:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -237,7 +238,13 @@ class Run:
 
     def _questions(self, inputs: Iterable[Any]) -> list[Question]:
         form = self._run.form
-        return [question(one, form) for one in rows_of(inputs, form)]
+        return [question(one, form) for one in rows_of(inputs, form, self._columns if form == "point" else ())]
+
+    @property
+    def _columns(self) -> list[str]:
+        """What the columns are called that a point has."""
+        known = json.loads((Path(self.folder) / "vocabulary.json").read_text(encoding="utf-8"))
+        return list(known["names"][:-1])
 
     def _answers(self, questions: list[Question], changes: str) -> list[Prediction]:
         try:
@@ -267,7 +274,9 @@ class Run:
     def predict_proba(self, inputs: Iterable[Any], *, changes: Sequence[Change] = ()) -> np.ndarray[Any, Any]:
         """How likely each label is for each input, ``[inputs, labels]``, in the order of ``classes``."""
         classes = self.classes
-        answers = self.predict(list(inputs), changes=changes)
+        if not isinstance(inputs, tuple) and is_alone(inputs):
+            raise TypeError(f"inputs is {type(inputs).__name__}, one input; predict_proba wants a list of them")
+        answers = self.predict(list(inputs) if isinstance(inputs, tuple) else inputs, changes=changes)
         found = np.empty((len(answers), len(classes)))
         for at, answer in enumerate(answers):
             told = answer.details.get("probabilities")

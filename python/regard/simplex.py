@@ -115,6 +115,8 @@ def _normalized(x: Any, axis: int, normalizer: Normalizer) -> Any:
     given: Any = x
     last: Any = given.movedim(axis, -1) if is_tensor else np.moveaxis(x, axis, -1)
     n = last.shape[-1]
+    if n == 0:
+        return given.clone() if is_tensor else x.copy()
     # Scores that are all bias: queries and keys without features, values without features.
     bias: Any = last.reshape(-1, n)
     if is_tensor:

@@ -26,6 +26,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from . import _band
 from .operator import attention
 
 #: The names under which models ask for the operator.
@@ -173,13 +174,30 @@ def _check_config(config: Any) -> None:
 
 
 def _model_mask(*, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
-    """As ``sdpa_mask``: truths, or none where "causal" says all."""
+    """As ``sdpa_mask``: truths, or none where "causal" says all; not written out where a window and padding say all."""
     _check_config(config)
+    band = _band.of_model(**options)
+    if band is not None:
+        return band
     # Layers that share keys may be given the last queries alone, whose places "causal" does not tell.
     skip = allow_is_causal_skip and type(config) not in _BY_MASK_ALONE
     skip = skip and not getattr(config, "num_kv_shared_layers", None)
     mask: Tensor | None = sdpa_mask(**{**options, "config": config, "allow_is_causal_skip": skip})
     return mask
+
+
+def _pairs(mask: Tensor | None, query: Tensor, key: Tensor) -> tuple[dict[str, Any], Tensor | None]:
+    """A mask as options of ``attention``, and what of it holds an entry for each pair."""
+    if not isinstance(mask, _band.Band):
+        return {}, mask
+    if torch.compiler.is_compiling():
+        return {}, mask.clone()
+    # Layers may attend with fewer queries, or one batch for all, than the mask was made for: then it is read as in eager code.
+    is_whole = mask.shape == (query.shape[0], 1, query.shape[2], key.shape[2])
+    found = mask.options() if is_whole else None
+    if found is None:
+        return {}, mask.written()
+    return {name: x for name, x in found.items() if name != "attn_mask"}, found.get("attn_mask")
 
 
 def _mask(attention_mask: Tensor | None, position_bias: Tensor | None) -> Any:
@@ -217,20 +235,22 @@ def _forward(
         by_mask_alone = type(module).__module__ in _BY_MASK_ALONE
         is_causal = not by_mask_alone and bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
-    is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
+    band, mask = _pairs(attention_mask, query, key)
+    if not band:
+        band = {"is_causal": query.shape[2] > 1 and attention_mask is None and is_causal}
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
     result: Any = attention(
         query,
         key,
         value,
-        attn_mask=_mask(attention_mask, position_bias),
-        is_causal=is_causal,
+        attn_mask=_mask(mask, position_bias),
         scale=scaling,
         dropout_p=dropout,
         softcap=softcap,
         sinks=None if sink is None else sink.flatten(),
         return_aux="weights" if wanted else None,
+        **band,
     )
     out, weights = (result[0], result[1].weights) if wanted else (result, None)
     return out.transpose(1, 2).contiguous(), None if weights is None else weights.to(query.dtype)

@@ -119,6 +119,25 @@ def _name(value: Any, what: str) -> str:
     raise TypeError(f"{what} is {type(value).__name__}; it wants a text or a number")
 
 
+def _names(values: Sequence[Any], what: Callable[[int], str]) -> list[str]:
+    """Labels as text: of one type, since 1 and 1.0 would be two labels, and 1 and "1" one."""
+    found = [_name(value, what(at)) for at, value in enumerate(values)]
+    kinds = [_kind(value) for value in values]
+    for at, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            told = f"{what(at)} is {values[at]!r}, {kind}; {what(0)} is {values[0]!r}, {kinds[0]}"
+            raise ValueError(f"{told}: labels want one type")
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "a truth"
+    if isinstance(value, str):
+        return "a text"
+    return "a whole number" if isinstance(value, (int, np.integer)) else "a fraction"
+
+
 def _csv(header: Sequence[str], lines: Sequence[Sequence[str]]) -> bytes:
     to = io.StringIO(newline="")
     table = csv.writer(to, quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -140,17 +159,24 @@ def _pairs(key: str, header: tuple[str, str], given: tuple[str, str]) -> Callabl
     return write
 
 
+def _array(value: Any, what: str) -> np.ndarray[Any, Any]:
+    """An array of what is all there."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise ValueError(f"{what} has masked numbers, which are missing; fill them in, or leave the rows out")
+    return np.asarray(value)
+
+
 def _vectors(value: Any, what: str) -> str:
     """A set of vectors as the program reads it."""
-    array = np.asarray(value)
-    if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.number):
+    array = _array(value, what)
+    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iuf":
         raise ValueError(f"{what} is an array of {array.dtype} {list(array.shape)}; it wants vectors, [N, width]")
     return " ".join(",".join(repr(float(number)) for number in vector) for vector in array)
 
 
 def _classify(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -> tuple[Files, Options]:
     found = rows(data, FIELDS["classify"], columns, name)
-    labels = [_name(label, f"label of row {at} of {name}") for at, (_, label) in enumerate(found)]
+    labels = _names([label for _, label in found], lambda at: f"label of row {at} of {name}")
     if _is_sound(found[0][0]):
         files, listed = _recordings(part, [sound for sound, _ in found], labels, name)
         options: Options = {"data.kind": "audio", f"data.{part}": _path(f"{part}.csv")}
@@ -172,7 +198,11 @@ def _classify(part: str, data: Any, columns: Mapping[str, str] | None, name: str
 def _label(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -> tuple[Files, Options]:
     text = []
     for at, (words, labels) in enumerate(rows(data, FIELDS["label"], columns, name)):
+        if isinstance(words, str) or isinstance(labels, str):
+            raise TypeError(f"row {at} of {name} has a text for its words or labels; it wants a list of either")
         words, labels = list(words), list(labels)
+        if not words:
+            raise ValueError(f"row {at} of {name} has no words")
         if len(words) != len(labels):
             raise ValueError(f"row {at} of {name} has {len(words)} words and {len(labels)} labels")
         for n, (word, label) in enumerate(zip(words, labels), 1):
@@ -217,7 +247,7 @@ def _png(value: Any, what: str) -> tuple[bytes, bool]:
                 "scale it to 0 to 255, as an array of uint8"
             )
         value = value.convert("L" if value.mode in ("1", "L") else "RGB")
-    array = np.asarray(value)
+    array = _array(value, what)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or array.size == 0:
@@ -241,8 +271,8 @@ def _image(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
     options: Options = {f"data.{part}_folder": _path(part)}
     found = rows(data, FIELDS["image"], columns, name)
     digits = len(str(len(found)))
-    for at, (image, label) in enumerate(found):
-        label = _name(label, f"label of row {at} of {name}")
+    labels = _names([label for _, label in found], lambda at: f"label of row {at} of {name}")
+    for at, ((image, _), label) in enumerate(zip(found, labels)):
         if label.startswith(".") or label != label.strip() or not label or any(one in label for one in "/\\\0\n:"):
             raise ValueError(f"label of row {at} of {name} is {label!r}; it wants one that a folder may be called")
         files[f"{part}/{label}/{at:0{digits}}.png"], color = _png(image, f"image of row {at} of {name}")
@@ -277,7 +307,9 @@ def _recordings(part: str, sounds: Sequence[Any], texts: Sequence[str], name: st
         if not _is_sound(sound):
             raise TypeError(f"audio of row {at} of {name} is {type(sound).__name__}; it wants (samples, rate)")
         samples, rate = (sound["array"], sound["sampling_rate"]) if isinstance(sound, Mapping) else sound
-        wave = np.asarray(samples)
+        wave = _array(samples, f"audio of row {at} of {name}")
+        if isinstance(rate, bool) or not float(rate).is_integer() or rate < 1:
+            raise ValueError(f"audio of row {at} of {name} has the rate {rate}; it wants a whole number of samples a second")
         is_sound = wave.ndim == 1 and wave.size > 0 and np.issubdtype(wave.dtype, np.floating)
         if not is_sound or not np.isfinite(wave).all():
             raise ValueError(f"audio of row {at} of {name} wants finite samples from -1 to 1 in one dimension")
@@ -330,8 +362,8 @@ def _regress(part: str, data: Any, columns: Mapping[str, str] | None, name: str)
 
 
 def _numbers(values: Any, what: str) -> np.ndarray[Any, Any]:
-    array = np.asarray(values)
-    if not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_) or np.iscomplexobj(array):
+    array = _array(values, what)
+    if array.dtype.kind not in "biuf":
         raise ValueError(f"{what}: {array.dtype} are no numbers")
     return array.astype(np.float64)
 
@@ -353,6 +385,11 @@ def _graph(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
     x = _numbers(x, "x")
     if not np.isfinite(x).all():
         raise ValueError("x holds a number that is not finite")
+    if edges.dtype.kind not in "iu":
+        raise ValueError(f"edge_index is {edges.dtype}; it wants whole numbers")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y holds a number that is not finite")
+    masks = _masks(of, len(x))
     pairs = {(int(a), int(b)) for a, b in edges.T}
     if len(pairs) < edges.shape[1]:
         warnings.warn(f"edge_index has {edges.shape[1] - len(pairs)} edges more than once; each counts once", stacklevel=5)
@@ -373,11 +410,22 @@ def _graph(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
         nodes.append(" ".join([label, *there]) + "\n")
     files: Files = {"nodes.svm": "".join(nodes).encode()}
     files["edges.tsv"] = "".join(f"{a}\t{b}\n" for a, b in sorted(pairs) if a <= b).encode()
-    masks = {"train": of("train_mask"), "val": of("val_mask"), "test": of("test_mask")}
-    if masks["train"] is not None:
-        lines = [f"{one}\t{node}\n" for one, mask in masks.items() if mask is not None for node in np.flatnonzero(mask)]
+    if masks:
+        lines = [f"{one}\t{node}\n" for one, mask in masks.items() for node in np.flatnonzero(mask)]
         files["split.tsv"] = "".join(lines).encode()
     return files, {"data.folder": _path("")}
+
+
+def _masks(of: Callable[[str], Any], nodes: int) -> dict[str, Any]:
+    """The nodes of each part, as truths; nothing where no part is given."""
+    found = {one: of(f"{one}_mask") for one in ("train", "val", "test")}
+    given = {one: mask for one, mask in found.items() if mask is not None}
+    for one, mask in given.items():
+        if mask.dtype != np.bool_ or mask.shape != (nodes,):
+            raise ValueError(f"{one}_mask is {mask.dtype} {list(mask.shape)}; it wants a truth for each of {nodes} nodes")
+    if given and "train" not in given:
+        raise ValueError(f"{' and '.join(f'{one}_mask' for one in given)} was given, and no train_mask")
+    return given
 
 
 _WRITERS: dict[str, Callable[..., tuple[Files, Options]]] = {

@@ -9,7 +9,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 #: What CI installs so that these tests are run there: one that is missing is an error, and no reason to skip.
-PEERS = ("torch", "transformers", "torch_geometric", "entmax", "ml_dtypes", "polars", "datasets", "sklearn", "mypy", "pyright")
+PEERS = (
+    "torch", "transformers", "torch_geometric", "entmax", "ml_dtypes", "polars", "datasets", "sklearn", "mypy", "pyright",
+    "onnx", "onnxscript", "accelerate", "lightning", "tensorboard", "mlflow", "wandb",
+)  # fmt: skip
 
 if os.environ.get("REGARD_CI") == "1":
     importorskip = pytest.importorskip

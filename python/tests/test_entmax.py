@@ -177,3 +177,26 @@ def test_near_softmax_half_the_digits_are_not_lost(dtype, learned):
         expected = np.stack([solved(row.double(), given.item()) for row in rows])
         worst = max(worst, float((found.double() - torch.from_numpy(expected)).abs().max()))
     assert worst < {torch.float32: 2e-6, torch.bfloat16: 4e-3, torch.float16: 5e-4}[dtype], worst
+
+
+@pytest.mark.parametrize("shape,axis", [((5, 0), -1), ((0, 5), -1), ((0, 5), 0), ((2, 0, 3), 1), ((0,), 0)])
+def test_axes_without_entries_give_what_they_are(shape, axis):
+    for function in (regard.sparsemax, regard.entmax15, lambda x, axis: regard.entmax(x, 1.3, axis=axis)):
+        x = torch.zeros(shape, requires_grad=True)
+        out = function(x, axis=axis)
+        out.sum().backward()
+        assert out.shape == x.shape == x.grad.shape
+        assert function(np.zeros(shape), axis=axis).shape == shape
+
+
+def test_any_alpha_is_mapped_and_differentiated_by_torch_func():
+    x = scores(3, 5)
+    for alpha in (1.01, 1.3, 1.7, 3.0):
+        mapped = torch.vmap(lambda row, alpha=alpha: regard.entmax(row, alpha))(x)
+        torch.testing.assert_close(mapped, regard.entmax(x, alpha))
+        given = x.clone().requires_grad_()
+        expected = torch.autograd.grad(regard.entmax(given, alpha).square().sum(), given)[0]
+        found = torch.func.grad(lambda y, alpha=alpha: regard.entmax(y, alpha).square().sum())(x)
+        torch.testing.assert_close(found, expected)
+        rows = torch.vmap(torch.func.grad(lambda y, alpha=alpha: regard.entmax(y, alpha).square().sum()))(x)
+        torch.testing.assert_close(rows, expected)

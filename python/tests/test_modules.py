@@ -1,6 +1,7 @@
 """The modules of `regard.torch`, against PyTorch's and torch_geometric's own."""
 
 import copy
+import itertools
 import pickle
 import warnings
 
@@ -51,6 +52,53 @@ def test_multihead_attention_loads_pytorch_s_state_and_gives_its_results(name, m
     grads = [torch.autograd.grad(x[0].square().sum(), list(m.parameters())) for x, m in ((mine, ours), (expected, theirs))]
     for a, b in zip(*grads):
         torch.testing.assert_close(a, b)
+
+
+def test_keys_that_are_added_have_no_place_that_a_causal_mask_or_a_window_could_hide():
+    count = 0
+    added = ({"add_bias_kv": True}, {"add_zero_attn": True}, {"add_bias_kv": True, "add_zero_attn": True}, {})
+    choices = (added, (True, False), ("truths", "numbers"), (None, "truths", "numbers"), (True, False), (True, False))
+    for options, need, kind, pad, is_causal, batch_first in itertools.product(*choices):
+        torch.manual_seed(count)
+        theirs = torch.nn.MultiheadAttention(8, 2, batch_first=batch_first, **options, dtype=torch.float64)
+        ours = regard.torch.MultiheadAttention(8, 2, batch_first=batch_first, **options, dtype=torch.float64)
+        ours.load_state_dict(theirs.state_dict())
+        x = torch.randn(*((3, 5) if batch_first else (5, 3)), 8, dtype=torch.float64)
+        hidden, padding = torch.ones(5, 5).triu(1).bool(), torch.arange(5)[None] >= torch.tensor([5, 3, 4])[:, None]
+        low = float("-inf")
+        call = {"attn_mask": hidden, "need_weights": need, "is_causal": is_causal}
+        if kind == "numbers":
+            call["attn_mask"] = torch.zeros(5, 5, dtype=torch.float64).masked_fill(hidden, low)
+        if pad is not None:
+            call["key_padding_mask"] = padding
+        if pad == "numbers":
+            call["key_padding_mask"] = torch.zeros(3, 5, dtype=torch.float64).masked_fill(padding, low)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mine, expected = ours(x, x, x, **call), theirs(x, x, x, **call)
+        torch.testing.assert_close(mine[0], expected[0])
+        if need:
+            torch.testing.assert_close(mine[1], expected[1])
+        # A window is a mask of its own.
+        ours.window = (3, 2)
+        distance = torch.arange(5)[None] - torch.arange(5)[:, None]
+        far = (distance < -3) | (distance > 2)
+        if need or pad is not None or not is_causal:
+            near = {**call, "attn_mask": hidden | far if kind == "truths" else call["attn_mask"].masked_fill(far, low)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.testing.assert_close(ours(x, x, x, **call)[0], theirs(x, x, x, **{**near, "is_causal": False})[0])
+        count += 1
+    assert count == 4 * 2 * 2 * 3 * 2 * 2
+
+
+def test_masks_of_multihead_attention_are_refused_by_their_own_names():
+    layer, x = regard.torch.MultiheadAttention(8, 2), torch.randn(5, 3, 8)
+    with pytest.raises(TypeError, match="key_padding_mask is torch.int64"):
+        layer(x, x, x, key_padding_mask=torch.zeros(3, 5, dtype=torch.int64))
+    for wrong in ((3, 5, 5), (1, 5, 5), (2, 5, 5)):
+        with pytest.raises(ValueError, match=r"attn_mask has shape .* here 3 · 2 of them"):
+            layer(x, x, x, attn_mask=torch.zeros(wrong))
 
 
 def encoders(normalizer, window):

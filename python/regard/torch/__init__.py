@@ -26,6 +26,7 @@ from .multihead import MultiheadAttention, SlidingWindowAttention
 from .packed import attention_varlen
 from .ring import ring_attention
 from .sdpa import activate, deactivate, is_active
+from .transformer import TransformerConv
 
 __all__ = [
     "AdditiveAttention",
@@ -39,6 +40,7 @@ __all__ = [
     "SlidingWindowAttention",
     "Sparsemax",
     "SparsemaxLoss",
+    "TransformerConv",
     "activate",
     "attention_varlen",
     "deactivate",

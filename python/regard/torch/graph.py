@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parameter import is_lazy
 
 from .._tensors import is_observed
-from ..edges import Edges, remembered
+from ..edges import Edges, EveryEdge, remembered
 from ..operator import attention
 from ..score import Additive
 
@@ -17,12 +19,153 @@ from ..score import Additive
 #: What is named where it is something else.
 _USUAL = {
     "concat": True, "negative_slope": 0.2, "dropout": 0.0, "add_self_loops": True, "edge_dim": None, "residual": False,
-    "share_weights": False, "flow": "source_to_target",
+    "share_weights": False, "flow": "source_to_target", "beta": False, "root_weight": True,
 }  # fmt: skip
 
 
-class _GraphAttention(nn.Module):
-    """What GAT and GATv2 share: loops, dropout, the joining of heads."""
+class _Projection(nn.LazyLinear):
+    """Of inputs whose width is known with the first of them, with Glorot's first values."""
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            _glorot(self.weight)
+            if self.bias is not None:
+                nn.init.zeros_(self.bias)
+
+
+def _linear(in_channels: int, out_channels: int, bias: bool = False) -> nn.Linear:
+    return nn.Linear(in_channels, out_channels, bias) if in_channels != -1 else _Projection(out_channels, bias)
+
+
+def _glorot(x: Tensor) -> None:
+    rows, columns = x.shape[-2:]
+    limit = (6.0 / (rows + columns)) ** 0.5
+    nn.init.uniform_(x, -limit, limit)
+
+
+class _Graph(nn.Module):
+    """What every kind of graph attention shares: nodes, edges, and the call along them."""
+
+    def __init__(self, in_channels: int | tuple[int, int], out_channels: int, heads: int, flow: str) -> None:
+        super().__init__()
+        if flow not in ("source_to_target", "target_to_source"):
+            raise ValueError(f"flow is {flow!r}; there are 'source_to_target' and 'target_to_source'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.heads = heads
+        self.flow = flow
+        self.dropout = 0.0
+
+    def _check_nodes(self, x: Any) -> None:
+        """A batch of graphs is one graph of all their nodes; flattened, its edges would join the wrong ones."""
+        for name, nodes in (("x", x),) if isinstance(x, Tensor) else zip(("the sources", "the targets"), x):
+            if nodes is not None and nodes.dim() != 2:
+                raise ValueError(f"{name} of {type(self).__name__} has shape {list(nodes.shape)}; it wants nodes [N, F]")
+
+    def _index(self, edge_index: Any, need: bool) -> Tensor:
+        """``[2, E]`` of an adjacency of either form. A sparse one is torch_geometric's ``adj_t``, targets by sources."""
+        if not isinstance(edge_index, Tensor):
+            raise TypeError(f"edge_index is {type(edge_index).__name__}; it wants [2, E], sources then targets, or torch's sparse adj_t")
+        if edge_index.layout is torch.strided:
+            if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+                raise ValueError(f"edge_index has shape {list(edge_index.shape)}; it wants [2, E], sources then targets")
+            return edge_index
+        if need:
+            raise ValueError("return_attention_weights with a sparse adjacency; give its edges as edge_index [2, E]")
+        if self.flow != "source_to_target":
+            raise ValueError("flow is 'target_to_source'; a sparse adjacency is of targets by sources, and wants the other")
+        if edge_index.dim() - edge_index.dense_dim() != 2:
+            raise ValueError(f"edge_index is {edge_index.layout} of shape {list(edge_index.shape)}; it wants adj_t [Nt, Ns]")
+        if edge_index.dense_dim() > 0:
+            raise ValueError("edge_index is sparse and has features; give them as edge_attr beside edge_index [2, E]")
+        if edge_index.requires_grad:
+            raise TypeError("edge_index is sparse and requires a gradient; what it holds is not read, its places alone are")
+        index: Tensor = edge_index.to_sparse_coo().coalesce().indices().flip(0)
+        return index
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(-1, self.heads, self.out_channels)
+
+    def _check_features(self, edge_attr: Any, index: Tensor, lin_edge: nn.Linear | None) -> None:
+        if edge_attr is None:
+            return
+        if lin_edge is None:
+            raise ValueError("edge_attr was given; the layer was made without edge_dim")
+        if edge_attr.dim() not in (1, 2) or edge_attr.shape[0] != index.shape[1]:
+            raise ValueError(f"edge_attr has shape {list(edge_attr.shape)}; it wants a row for each of {index.shape[1]} edges")
+
+    def _features(self, edge_attr: Tensor, lin_edge: nn.Linear) -> Tensor:
+        """Of each edge, one feature vector for each head."""
+        return self._split(lin_edge(edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr))
+
+    def _by_edge(self, index: Tensor) -> Tensor:
+        """Keys, then queries."""
+        return index if self.flow == "source_to_target" else _flipped(index)
+
+    def _attend(
+        self,
+        qkv: tuple[Tensor, Tensor, Tensor],
+        score: Any,
+        index: Tensor,
+        features: tuple[Tensor | None, Tensor | None],
+        need: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """query ``[Nt, H, D]``, key ``[Ns, H, D]``, value ``[Ns, H, C]`` give ``[Nt, H, C]``, and ``[E, H]``. The
+        ``features`` of an edge join the key and the value that are seen along it."""
+        query, key, value = qkv
+        # Under a tracer or a transform edge by edge: the edges cannot be sorted then.
+        if not torch.compiler.is_compiling() and is_observed(query, key, value, index):
+            return self._along_edges(qkv, score, index, features, need)
+        edges: Any = EveryEdge(index)
+        if features[0] is not None or features[1] is not None:
+            # Each edge is a key of its own.
+            edges = _to_own_keys(index, query.shape[0])
+            key, value = (_joined(x.index_select(0, index[0]), more) for x, more in zip((key, value), features))
+        result: Any = attention(
+            query.transpose(0, 1)[None],
+            key.transpose(0, 1)[None],
+            value.transpose(0, 1)[None],
+            edges=edges,
+            score=score,
+            dropout_p=self.dropout if self.training else 0.0,
+            return_aux="edge_weights" if need else None,
+        )
+        out, alpha = (result[0], result[1].edge_weights[0].t()) if need else (result, None)
+        return out[0].transpose(0, 1), alpha
+
+    def _along_edges(
+        self,
+        qkv: tuple[Tensor, Tensor, Tensor],
+        score: Any,
+        index: Tensor,
+        features: tuple[Tensor | None, Tensor | None],
+        need: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same as a formula, which a tracer follows."""
+        query, key, value = qkv
+        source, target = index
+        key, value = (_joined(x[source], more) for x, more in zip((key, value), features))
+        scores = self._scores(score, query[target], key)
+        top = scores.new_full((query.shape[0], self.heads), float("-inf"))
+        top = top.scatter_reduce(0, target[:, None].expand_as(scores), scores.detach(), "amax")
+        grown = (scores - top[target]).exp()
+        total = grown.new_zeros(top.shape).index_add(0, target, grown)
+        alpha = F.dropout(grown / total[target], self.dropout, self.training)
+        out = value.new_zeros(query.shape[0], *value.shape[1:]).index_add(0, target, alpha[..., None] * value)
+        return out, alpha if need else None
+
+    def _scores(self, score: Any, query: Tensor, key: Tensor) -> Tensor:
+        """Of each edge's two ends, ``[E, H]``."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        chosen = [f"heads={self.heads}"]
+        chosen += [f"{name}={getattr(self, name)!r}" for name, usual in _USUAL.items() if getattr(self, name, usual) != usual]
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(chosen)})"
+
+
+class _GraphAttention(_Graph):
+    """What GAT and GATv2 share: loops, first values, the joining of heads."""
 
     #: Whether edge features are scored by a vector of their own (GAT), or join the sum (GATv2).
     lin_edge: nn.Linear | None
@@ -42,12 +185,7 @@ class _GraphAttention(nn.Module):
         residual: bool,
         flow: str = "source_to_target",
     ) -> None:
-        super().__init__()
-        if flow not in ("source_to_target", "target_to_source"):
-            raise ValueError(f"flow is {flow!r}; there are 'source_to_target' and 'target_to_source'")
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.heads = heads
+        super().__init__(in_channels, out_channels, heads, flow)
         self.concat = concat
         self.negative_slope = negative_slope
         self.dropout = dropout
@@ -55,121 +193,90 @@ class _GraphAttention(nn.Module):
         self.edge_dim = edge_dim
         self.fill_value = fill_value
         self.residual = residual
-        self.flow = flow
 
     def _finish(self, in_channels: int | tuple[int, int], bias: bool) -> None:
         """What comes last in torch_geometric's state dicts, whose order optimizers' states follow."""
         width = self.heads * self.out_channels
-        self.lin_edge = None if self.edge_dim is None else nn.Linear(self.edge_dim, width, bias=False)
+        self.lin_edge = None if self.edge_dim is None else _linear(self.edge_dim, width)
         total = self.out_channels * (self.heads if self.concat else 1)
         of_targets = in_channels if isinstance(in_channels, int) else in_channels[1]
-        self.res = nn.Linear(of_targets, total, bias=False) if self.residual else None
+        self.res = _linear(of_targets, total) if self.residual else None
         self.bias = nn.Parameter(torch.zeros(total)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Glorot's first values, and zeros for what is added."""
         for name, x in self.named_parameters():
+            if is_lazy(x):
+                continue
             if name.endswith("bias"):
                 nn.init.zeros_(x)
             else:
-                rows, columns = x.shape[-2:]
-                limit = (6.0 / (rows + columns)) ** 0.5
-                nn.init.uniform_(x, -limit, limit)
-
-    def _check_nodes(self, x: Any) -> None:
-        """A batch of graphs is one graph of all their nodes; flattened, its edges would join the wrong ones."""
-        for name, nodes in (("x", x),) if isinstance(x, Tensor) else zip(("the sources", "the targets"), x):
-            if nodes is not None and nodes.dim() != 2:
-                raise ValueError(f"{name} of {type(self).__name__} has shape {list(nodes.shape)}; it wants nodes [N, F]")
+                _glorot(x)
 
     def _seen(self, index: Tensor) -> Tensor:
         """The edges as they are handed out: what is remembered stays as it is."""
         return index.clone() if self.add_self_loops else index
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(-1, self.heads, self.out_channels)
-
-    def _graph(self, edge_index: Tensor, edge_attr: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
+    def _graph(self, index: Tensor, edge_attr: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
         """With one loop at each node."""
-        if not isinstance(edge_index, Tensor) or edge_index.layout is not torch.strided:
-            raise TypeError("edge_index is no dense tensor; it wants [2, E], sources then targets")
         if not self.add_self_loops:
-            return edge_index, edge_attr
+            return index, edge_attr
         if edge_attr is None:
-            return _with_loops(edge_index, nodes), None
-        kept = edge_index[0] != edge_index[1]
-        index, attr = edge_index[:, kept], edge_attr[kept]
+            return _with_loops(index, nodes), None
+        kept = index[0] != index[1]
+        index, attr = index[:, kept], edge_attr[kept]
         loops = torch.arange(nodes, device=index.device).expand(2, -1)
         fill = _loop_features(index, attr, nodes, self.fill_value)
         return torch.cat([index, loops], 1), torch.cat([attr, fill], 0)
 
-    def _joined(self, out: Tensor, res: Tensor | None) -> Tensor:
+    def _finished(self, out: Tensor, res: Tensor | None) -> Tensor:
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         out = out if res is None else out + res
         return out if self.bias is None else out + self.bias
 
-    def _attend(
+    def _along_graph(
         self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
+        qkv: tuple[Tensor, Tensor, Tensor],
         w: Tensor,
-        index: Tensor,
-        features: Tensor | None,
+        graph: tuple[Tensor, Tensor | None, int],
+        featured: Callable[[Tensor], Tensor],
         need: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        """query ``[Nt, H, D]``, key ``[Ns, H, D]``, value ``[Ns, H, C]`` give ``[Nt, H, C]``, and ``[E, H]``."""
-        by_edge = index if self.flow == "source_to_target" else _flipped(index)
-        edges = None
-        compiling = torch.compiler.is_compiling()
-        # Under a tracer or a transform edge by edge: the edges cannot be sorted then.
-        if features is None and (compiling or not is_observed(query, key, value, index)):
-            # An edge that is there twice counts twice in torch_geometric.
-            edges = Edges.of(by_edge, query.shape[0], key.shape[0], repeated=True)
-            edges = None if compiling and edges.has_repeats else edges
-        if edges is None:
-            return self._along_edges(query, key, value, w, by_edge, features, need)
-        result: Any = attention(
-            query.transpose(0, 1)[None],
-            key.transpose(0, 1)[None],
-            value.transpose(0, 1)[None],
-            edges=edges,
-            score=Additive(w, f"leaky_relu({self.negative_slope})"),
-            dropout_p=self.dropout if self.training else 0.0,
-            return_aux="edge_weights" if need else None,
-        )
-        out, alpha = (result[0], result[1].edge_weights[0].t()) if need else (result, None)
-        return out[0].transpose(0, 1), alpha
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The output, the weights, and the edges that these are of."""
+        query, key, value = qkv
+        given, attr, nodes = graph
+        if torch.compiler.is_compiling() and self.add_self_loops and not need:
+            return *self._with_static_loops(qkv, w, graph, featured), given
+        index, attr = self._graph(given, attr, nodes)
+        features = None if attr is None else featured(attr)
+        score = Additive(w, f"leaky_relu({self.negative_slope})")
+        out, alpha = self._attend(qkv, score, self._by_edge(index), (features, None), need)
+        return out, alpha, index
 
-    def _along_edges(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        w: Tensor,
-        index: Tensor,
-        features: Tensor | None,
-        need: bool,
+    def _with_static_loops(
+        self, qkv: tuple[Tensor, Tensor, Tensor], w: Tensor, graph: tuple[Tensor, Tensor | None, int], featured: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """The same edge by edge, in memory that grows with them: for edges with features of their own, which
-        the operator has no place for, and under a tracer."""
-        source, target = index
-        summed = query[target] + key[source]
-        summed = summed if features is None else summed + features
-        score = (F.leaky_relu(summed, self.negative_slope) * w).sum(-1)
-        top = score.new_full((query.shape[0], self.heads), float("-inf"))
-        top = top.scatter_reduce(0, target[:, None].expand_as(score), score.detach(), "amax")
-        grown = (score - top[target]).exp()
-        total = grown.new_zeros(top.shape).index_add(0, target, grown)
-        alpha = F.dropout(grown / total[target], self.dropout, self.training)
-        out = value.new_zeros(query.shape[0], *value.shape[1:]).index_add(0, target, alpha[..., None] * value[source])
-        return out, alpha if need else None
+        """With as many edges as were given and a loop at each node, so that a compiler knows all shapes: the loops that
+        are there already lead to a query that nobody reads."""
+        query, key, value = qkv
+        given, attr, nodes = graph
+        is_loop = given[0] == given[1]
+        loops = torch.arange(nodes, device=given.device).expand(2, -1)
+        if attr is not None:
+            attr = torch.cat([attr, _loop_features(given, attr, nodes, self.fill_value)], 0)
+        index = torch.cat([given, loops], 1)
+        features = None if attr is None else featured(attr)
+        source, target = self._by_edge(index)
+        is_old = torch.cat([is_loop, is_loop.new_zeros(nodes)])
+        by_edge = torch.stack([source, torch.where(is_old, query.shape[0], target)])
+        score = Additive(w, f"leaky_relu({self.negative_slope})")
+        out, _ = self._attend((F.pad(query, (0, 0, 0, 0, 0, 1)), key, value), score, by_edge, (features, None), False)
+        return out[:-1], None
 
-    def __repr__(self) -> str:
-        chosen = [f"heads={self.heads}"]
-        chosen += [f"{name}={getattr(self, name)!r}" for name, usual in _USUAL.items() if getattr(self, name, usual) != usual]
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(chosen)})"
+    def _scores(self, score: Any, query: Tensor, key: Tensor) -> Tensor:
+        w: Tensor = score.w
+        return (F.leaky_relu(query + key, self.negative_slope) * w).sum(-1)
 
 
 class GATConv(_GraphAttention):
@@ -206,10 +313,10 @@ class GATConv(_GraphAttention):
         width = heads * out_channels
         self.lin = self.lin_src = self.lin_dst = None
         if isinstance(in_channels, int):
-            self.lin = nn.Linear(in_channels, width, bias=False)
+            self.lin = _linear(in_channels, width)
         else:
-            self.lin_src = nn.Linear(in_channels[0], width, bias=False)
-            self.lin_dst = nn.Linear(in_channels[1], width, bias=False)
+            self.lin_src = _linear(in_channels[0], width)
+            self.lin_dst = _linear(in_channels[1], width)
         self.att_src = nn.Parameter(torch.empty(1, heads, out_channels))
         self.att_dst = nn.Parameter(torch.empty(1, heads, out_channels))
         self.att_edge = None if edge_dim is None else nn.Parameter(torch.empty(1, heads, out_channels))
@@ -238,16 +345,16 @@ class GATConv(_GraphAttention):
             projected = value if targets is sources and self.lin is not None else self._split(of_targets(targets))
             query = (projected * self.att_dst).sum(-1, keepdim=True)
         nodes = min(size) if size is not None else min(value.shape[0], query.shape[0])
-        index, attr = self._graph(edge_index, edge_attr if self.lin_edge is not None else None, nodes)
-        features = None
-        if attr is not None and self.lin_edge is not None and self.att_edge is not None:
-            attr = attr.view(-1, 1) if attr.dim() == 1 else attr
-            features = (self._split(self.lin_edge(attr)) * self.att_edge).sum(-1, keepdim=True)
-        out, alpha = self._attend(
-            query, key, value, value.new_ones(1), index, features, bool(return_attention_weights)
-        )
-        out = self._joined(out, res)
-        return (out, (self._seen(index), alpha)) if return_attention_weights else out
+        need = bool(return_attention_weights)
+        graph = (self._index(edge_index, need), edge_attr, nodes)
+        self._check_features(edge_attr, graph[0], self.lin_edge)
+        out, alpha, index = self._along_graph((query, key, value), value.new_ones(1), graph, self._scored, need)
+        out = self._finished(out, res)
+        return (out, (self._seen(index), alpha)) if need else out
+
+    def _scored(self, attr: Tensor) -> Tensor:
+        assert self.lin_edge is not None and self.att_edge is not None
+        return (self._features(attr, self.lin_edge) * self.att_edge).sum(-1, keepdim=True)
 
 
 class GATv2Conv(_GraphAttention):
@@ -283,8 +390,8 @@ class GATv2Conv(_GraphAttention):
         width = heads * out_channels
         of_sources, of_targets = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
         self.share_weights = share_weights
-        self.lin_l = nn.Linear(of_sources, width, bias=bias)
-        self.lin_r = self.lin_l if share_weights else nn.Linear(of_targets, width, bias=bias)
+        self.lin_l = _linear(of_sources, width, bias)
+        self.lin_r = self.lin_l if share_weights else _linear(of_targets, width, bias)
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
         self._finish(in_channels, bias)
 
@@ -301,16 +408,32 @@ class GATv2Conv(_GraphAttention):
         key = self._split(self.lin_l(sources))
         query = key if self.share_weights and targets is sources else self._split(self.lin_r(targets))
         res = None if self.res is None else self.res(targets)
-        index, attr = self._graph(edge_index, edge_attr, min(key.shape[0], query.shape[0]))
-        features = None
-        if attr is not None:
-            if self.lin_edge is None:
-                raise ValueError("edge_attr was given; the layer was made without edge_dim")
-            attr = attr.view(-1, 1) if attr.dim() == 1 else attr
-            features = self._split(self.lin_edge(attr))
-        out, alpha = self._attend(query, key, key, self.att[0], index, features, bool(return_attention_weights))
-        out = self._joined(out, res)
-        return (out, (self._seen(index), alpha)) if return_attention_weights else out
+        need = bool(return_attention_weights)
+        graph = (self._index(edge_index, need), edge_attr, min(key.shape[0], query.shape[0]))
+        self._check_features(edge_attr, graph[0], self.lin_edge)
+        out, alpha, index = self._along_graph((query, key, key), self.att[0], graph, self._added, need)
+        out = self._finished(out, res)
+        return (out, (self._seen(index), alpha)) if need else out
+
+    def _added(self, attr: Tensor) -> Tensor:
+        assert self.lin_edge is not None
+        return self._features(attr, self.lin_edge)
+
+
+def _joined(x: Tensor, features: Tensor | None) -> Tensor:
+    return x if features is None else x + features
+
+
+def _to_own_keys(index: Tensor, queries: int) -> Any:
+    """Edges from keys that are one for each of them; made once of a tensor."""
+
+    def own() -> Tensor:
+        return torch.stack([torch.arange(index.shape[1], device=index.device, dtype=index.dtype), index[1]])
+
+    if torch.compiler.is_compiling():
+        return own()
+    count = index.shape[1]
+    return remembered(index, ("own keys", queries), lambda: Edges(own(), queries, count))
 
 
 def _with_loops(index: Tensor, nodes: int) -> Tensor:
@@ -343,6 +466,8 @@ def _loop_features(index: Tensor, attr: Tensor, nodes: int, fill: Any) -> Tensor
     reduce = {"add": "sum", "sum": "sum", "mean": "mean", "min": "amin", "max": "amax", "mul": "prod"}.get(fill)
     if reduce is None:
         raise ValueError(f"fill_value is {fill!r}; it wants a number, a tensor, or one of mean, add, min, max, mul")
-    inside = index[1] < nodes
-    target = index[1][inside].view(-1, *(1,) * (attr.dim() - 1)).expand_as(attr[inside])
-    return attr.new_zeros(shape).scatter_reduce(0, target, attr[inside], reduce, include_self=False)
+    # What is no neighbor goes to a row that nobody reads.
+    target = torch.where((index[1] < nodes) & (index[0] != index[1]), index[1], nodes)
+    target = target.view(-1, *(1,) * (attr.dim() - 1)).expand_as(attr)
+    wide = attr.new_zeros((nodes + 1, *attr.shape[1:]))
+    return wide.scatter_reduce(0, target, attr, reduce, include_self=False)[:-1]

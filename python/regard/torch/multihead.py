@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._arguments import Normalizer
+from .._arguments import Normalizer, sides
 from ..operator import attention
 
 
@@ -95,7 +95,12 @@ class MultiheadAttention(nn.MultiheadAttention):
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         q, k, v = self._projected(query, key, value)
+        # Without weights and padding PyTorch counts the keys that it adds among the sequence's, the last of it.
+        counted = is_causal and not need_weights and key_padding_mask is None
         mask, key_bias = self._masks(attn_mask, key_padding_mask, is_causal, q.shape[0], k.shape[2])
+        window = self.window
+        if (self.bias_k is not None or self.add_zero_attn) and not counted:
+            mask, is_causal, window = self._placed(mask, is_causal, (q.shape[2], k.shape[2]), q.device), False, None
         k, v, mask, key_bias = self._with_more_keys(k, v, mask, key_bias)
         result = attention(
             q,
@@ -105,7 +110,7 @@ class MultiheadAttention(nn.MultiheadAttention):
             is_causal=is_causal,
             key_bias=key_bias,
             dropout_p=self.dropout if self.training else 0.0,
-            window=self.window,
+            window=window,
             normalizer=self.normalizer,
             return_aux="weights" if need_weights else None,
         )
@@ -165,14 +170,32 @@ class MultiheadAttention(nn.MultiheadAttention):
         if attn_mask is not None and (not is_causal or attn_mask.requires_grad):
             mask = attn_mask.logical_not() if attn_mask.dtype is torch.bool else attn_mask
             if mask.dim() == 3:
+                if mask.shape[0] != batch * self.num_heads:
+                    wanted = f"[B · H, Nq, Nk], here {batch} · {self.num_heads} of them"
+                    raise ValueError(f"attn_mask has shape {list(mask.shape)}; it wants [Nq, Nk] or {wanted}")
                 mask = mask.unflatten(0, (batch, self.num_heads))
         key_bias = key_padding_mask
+        if key_bias is not None and not (key_bias.dtype is torch.bool or key_bias.is_floating_point()):
+            raise TypeError(f"key_padding_mask is {key_bias.dtype}; it wants truths (true: is padding), or fractions")
         if key_bias is not None and tuple(key_bias.shape) != (batch, keys):
             raise ValueError(f"key_padding_mask has shape {list(key_bias.shape)}; [B, Nk] is [{batch}, {keys}]")
         if key_bias is not None and key_bias.dtype is torch.bool:
             zeros = torch.zeros(key_bias.shape, dtype=self.out_proj.weight.dtype, device=key_bias.device)
             key_bias = zeros.masked_fill(key_bias, float("-inf"))
         return mask, key_bias
+
+    def _placed(self, mask: Tensor | None, is_causal: bool, size: tuple[int, int], device: Any) -> Any:
+        """The mask with what the places of queries and keys say: the keys that are added have no place."""
+        distance = torch.arange(size[1], device=device)[None, :] - torch.arange(size[0], device=device)[:, None]
+        seen = distance <= 0 if is_causal else None
+        window = sides(self.window)
+        if window is not None:
+            left, right = window
+            near = (distance >= -left) & (distance <= right)
+            seen = near if seen is None else seen & near
+        if seen is None or mask is None:
+            return mask if seen is None else seen
+        return mask & seen if mask.dtype is torch.bool else mask.masked_fill(~seen, float("-inf"))
 
     def _with_more_keys(
         self, k: Tensor, v: Tensor, mask: Tensor | None, key_bias: Tensor | None
