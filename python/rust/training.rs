@@ -130,7 +130,8 @@ impl Request {
         let (task, text, folder): (String, String, PathBuf) =
             serde_json::from_slice(&said).map_err(|e| Error::invalid(e.to_string()))?;
         let task = task_named(&task)?;
-        let options = task.options()?.text(Path::new("the options of rank 0"), &text)?;
+        // Rank 0 has refused what would have no effect.
+        let options = task.options()?.text(Path::new("the options of rank 0"), &text)?.set_by_nobody();
         let mut learner = match self.rank {
             0 => told.noting(|| task.begin(&options)),
             _ => task.begin(&options),
@@ -179,7 +180,8 @@ impl Request {
             return Ok((task, options, Place::Run(run)));
         }
         let task = named.ok_or_else(|| Error::invalid("no task is named"))?;
-        let options = apply(task.options()?)?;
+        let options = apply(task.options()?.strict())?;
+        options.check_requirements()?;
         let usual = || Run::free(&Path::new("runs").join(task.name()));
         let folder = self.out.clone().unwrap_or_else(usual);
         Run::check_free(&folder, self.overwrite)?;

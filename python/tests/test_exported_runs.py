@@ -20,7 +20,7 @@ SMALL = {
     "transcribe": {"size": 20, "hidden": 16, "score_hidden": 16},
     "caption": {"size": 20, "hidden": 16, "score_hidden": 16},
     "draw": {"size": 20},
-    "answer": {"size": 60, "hidden": 16},
+    "answer": {"size": 60, "embedding": 16},
     "label": {"size": 60, "hidden": 16, "embedding": 16},
     "classify": {"size": 60},
     "image": {"size": 40},

@@ -218,7 +218,7 @@ def test_what_is_remarked_of_options_and_data_is_a_warning(folder, tmp_path):
     rows = [f"{label}\tthe {label} film number {n}" for n in range(20) for label in ("good", "bad")]
     table.write_text("label\ttext\n" + "\n".join(rows) + "\n")
     with pytest.warns(UserWarning) as heard:
-        regard.train("classify", out=tmp_path / "run", train=str(table), epochs=1, batch=8, hidden=8, embedding=8, progress=False)
+        regard.train("classify", out=tmp_path / "run", train=str(table), epochs=1, batch=8, embedding=8, progress=False)
     texts = [str(one.message) for one in heard]
     assert any("`batch` is called `training.batch_size` now" in text for text in texts), texts
     assert any("line 1 names the columns" in text for text in texts), texts

@@ -42,14 +42,14 @@ fn served() -> &'static Served {
             ("curve", "regress", &["epochs=1"]),
             ("club", "graph", &["epochs=2"]),
             ("shapes", "image", &["size=60", "epochs=1"]),
-            ("moods", "classify", &["size=60", "epochs=1", "hidden=8", "embedding=8"]),
+            ("moods", "classify", &["size=60", "epochs=1", "embedding=8"]),
             ("tones", "classify", &["kind=audio", "size=40", "epochs=1"]),
             (
                 "tags",
                 "label",
                 &["size=60", "epochs=1", "encoder=transformer", "hidden=16", "heads=2"],
             ),
-            ("story", "answer", &["size=60", "epochs=1", "embedding=8", "hidden=8", "hops=2"]),
+            ("story", "answer", &["size=60", "epochs=1", "embedding=8", "hops=2"]),
             (
                 "span",
                 "answer",

@@ -21,7 +21,7 @@ fn runs() -> &'static (TempDir, Vec<PathBuf>) {
     static RUNS: OnceLock<(TempDir, Vec<PathBuf>)> = OnceLock::new();
     RUNS.get_or_init(|| {
         let folder = TempDir::new().unwrap();
-        let small = ["size=60", "epochs=1", "hidden=8", "embedding=8", "max_length=100"];
+        let small = ["size=60", "epochs=1", "embedding=8", "max_length=100"];
         let all = vec![
             trained(folder.path(), "words", "translate", &TRANSLATE),
             trained(folder.path(), "moods", "classify", &small),

@@ -31,8 +31,8 @@ impl Settings {
     pub(super) fn apply(&self, options: Options, words: &[String]) -> Result<Options> {
         let (changed, remarks) = remarked(|| {
             let options = match &self.config {
-                Some(file) => options.file(file)?,
-                None => options,
+                Some(file) => options.strict().file(file)?,
+                None => options.strict(),
             };
             let encoding = self.encoding.iter().map(|name| format!("data.encoding=\"{name}\""));
             let mut all = self.sets.iter().chain(words).cloned().chain(encoding);
@@ -52,7 +52,9 @@ impl Settings {
     /// what would make another model than the run's.
     pub(super) fn apply_to_run(&self, run: &Run, words: &[String]) -> Result<Options> {
         check_words(words, run.task()?.name())?;
-        let options = self.apply(run.options()?, words)?;
+        let mut options = self.apply(run.options()?, words)?;
+        // What is asked on the command line is encoded so, too.
+        options.unset("data.encoding");
         run.check_untrained(&options)?;
         Ok(options)
     }

@@ -150,6 +150,7 @@ fn every_task_shows_an_example_where_no_input_is_given() {
             "image" | "label" => &["size=60", "epochs=1", "hidden=8", "heads=2", "layers=1"],
             "answer" => &["size=60", "epochs=1", "embedding=8"],
             "classify" => &["size=60", "epochs=1", "embedding=8", "score_hidden=8"],
+            "draw" => &["size=60", "epochs=1", "hidden=8", "embedding=8"],
             _ => &["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8"],
         };
         said(&[&["train", name, "--out", &run][..], small].concat());
@@ -204,7 +205,10 @@ fn a_dry_run_says_what_it_would_take_and_writes_nothing() {
     // What would be refused is refused, and data that cannot be read are told.
     for (setting, why) in [
         ("epochs=0", "`training.epochs` cannot be 0"),
-        ("train_pairs=missing.tsv", "missing.tsv: there is no such file"),
+        (
+            "train_pairs=missing.tsv",
+            "`data.size=300` has no effect with `data.train_pairs=missing.tsv`",
+        ),
         ("freeze=[\"nothing.*\"]", "no weight has a name like nothing.*"),
         ("init_from=nowhere", "nowhere"),
     ] {
@@ -212,6 +216,8 @@ fn a_dry_run_says_what_it_would_take_and_writes_nothing() {
         let told = refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(told.contains(why), "{setting}: {told}");
     }
+    let missing = ["train", "translate", "train_pairs=missing.tsv", "--dry-run"];
+    assert!(refused(&missing).contains("missing.tsv: there is no such file"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

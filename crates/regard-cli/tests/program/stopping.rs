@@ -66,7 +66,7 @@ fn every_task() -> Vec<(&'static str, Vec<&'static str>)> {
         ("regress", vec!["size=100", "epochs=40", "schedule=plateau"]),
         ("translate", vec!["size=150", "embedded=dates", "hidden=16", "embedding=16", "epochs=3"]),
         ("label", vec!["size=120", "hidden=16", "embedding=16", "layers=1", "epochs=3"]),
-        ("classify", vec!["size=150", "hidden=16", "epochs=5", "ema_decay=0.9"]),
+        ("classify", vec!["size=150", "embedding=16", "epochs=5", "ema_decay=0.9"]),
         ("image", vec!["size=80", "epochs=3", "batch_size=16"]),
         ("graph", vec!["epochs=40", "dropout=0.5"]),
     ];

@@ -271,6 +271,7 @@ fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
         }
         all.push(options);
     }
+    Options::check_variants(&mut all).into_iter().for_each(remark);
     Ok(all)
 }
 
@@ -356,7 +357,13 @@ pub fn compare(
         && !is_varied(setting.split('=').next().unwrap_or_default())
     {
         remark(format!("{} variants: {why}", variants.len()));
-        all = all.into_iter().map(|options| options.set(setting)).collect::<Result<_>>()?;
+        let set = |options: Options| {
+            let mut options = options.set(setting)?;
+            // Nobody asked for it, and some variants may have no use for it.
+            options.unset(&format!("model.{}", setting.split('=').next().unwrap_or_default()));
+            Ok(options)
+        };
+        all = all.into_iter().map(set).collect::<Result<_>>()?;
     }
     let names = folder_names(variants);
     let seeds = comparison.seeds(options)?;

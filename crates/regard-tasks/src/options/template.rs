@@ -4,6 +4,7 @@
 //! value of its own is written as `# key = value`; that is how it is known.
 
 use super::renamed::renamed;
+use super::requirement::Requirement;
 use regard_data::{Error, Result, remark, remarked};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -22,12 +23,29 @@ use toml::{Table, Value};
 /// assert_eq!(error, "there is no option `model.hiden`; the nearest is `model.hidden`");
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     template: Arc<str>,
     /// The names of all options, as `section.key`, in the template's order.
     names: Arc<[String]>,
     table: Table,
+    /// The values that options have if nobody says otherwise.
+    usual: Arc<Table>,
+    /// The options that somebody set.
+    set: BTreeSet<String>,
+    /// Those of them that a configuration sets and that have an effect in it.
+    of_file: BTreeSet<String>,
+    /// Whether a task refuses all of them that have no effect.
+    strict: bool,
+    /// What options need of others to have an effect.
+    needs: Arc<[Requirement]>,
+}
+
+/// The same options with the same values, whoever set them.
+impl PartialEq for Options {
+    fn eq(&self, other: &Self) -> bool {
+        self.template == other.template && self.table == other.table
+    }
 }
 
 /// One option's line in a template.
@@ -69,9 +87,64 @@ pub(crate) fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entr
 impl Options {
     /// What a template says.
     pub fn new(template: &str) -> Result<Self> {
-        let table = template.parse().map_err(|e| Error::invalid(format!("the template: {e}")))?;
+        let table: Table =
+            template.parse().map_err(|e| Error::invalid(format!("the template: {e}")))?;
         let names = entries(template).filter_map(|(_, entry)| Some(entry?.name())).collect();
-        Ok(Self { template: template.into(), names, table })
+        Ok(Self {
+            template: template.into(),
+            names,
+            usual: Arc::new(table.clone()),
+            table,
+            set: BTreeSet::new(),
+            of_file: BTreeSet::new(),
+            strict: false,
+            needs: Arc::from([]),
+        })
+    }
+
+    /// With what its options need of others to have an effect. The values that they have now are the usual
+    /// ones, which nobody set.
+    pub fn with_requirements(self, needs: Vec<Requirement>) -> Self {
+        let usual = Arc::new(self.table.clone());
+        Self { needs: needs.into(), usual, ..self }.set_by_nobody()
+    }
+
+    /// The same, of which a task refuses every value that somebody set and that has no effect: for whoever
+    /// takes options from people. Others are asked about by [`Options::check_requirements`].
+    pub fn strict(self) -> Self {
+        Self { strict: true, ..self }
+    }
+
+    /// Whether a task refuses an option that somebody set and that has no effect: one of a model that has no
+    /// usual value is never set by habit.
+    pub(crate) fn is_refused(&self, name: &str) -> bool {
+        self.strict || name.starts_with("model.") && value_in(&self.usual, name).is_none()
+    }
+
+    /// With the values that it has, none of which counts as set by somebody: a run's own, whoever trained it.
+    pub fn set_by_nobody(self) -> Self {
+        Self { set: BTreeSet::new(), of_file: BTreeSet::new(), ..self }
+    }
+
+    /// What its options need of others.
+    pub(crate) fn needs(&self) -> &[Requirement] {
+        &self.needs
+    }
+
+    /// Whether somebody set an option, and to another value than the usual one.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.set.contains(name) && !is_same(self.get(name), value_in(&self.usual, name))
+    }
+
+    /// Whether a configuration sets an option, which has an effect there.
+    pub(crate) fn is_of_file(&self, name: &str) -> bool {
+        self.of_file.contains(name)
+    }
+
+    /// An option as if nobody had set it, with the value that it has: what it is used for here is more
+    /// than its task knows.
+    pub fn unset(&mut self, name: &str) {
+        self.set.remove(name);
     }
 
     /// The names of all options, as `section.key`, in the template's order.
@@ -136,10 +209,12 @@ impl Options {
                     && !text.lines().any(|line| line.starts_with("held_out_seed =")) =>
             {
                 let setting = format!("data.held_out_seed={seed}");
-                options.set(&setting)
+                options = options.set(&setting)?;
             }
-            _ => Ok(options),
+            _ => {}
         }
+        // A version that ignored some of them without a word trained it.
+        Ok(options.set_by_nobody())
     }
 
     /// Whether a file says by which seed examples are held out, or there is nothing to say.
@@ -193,6 +268,9 @@ impl Options {
             }
             self.put(&name, value)?;
         }
+        let idle = self.without_effect();
+        let has_effect = |name: &String| idle.iter().all(|(idle, _)| idle != name);
+        self.of_file = set.into_iter().filter(has_effect).collect();
         Ok(self)
     }
 
@@ -215,10 +293,7 @@ impl Options {
 
     /// An option's value, by its whole name; none where it has none.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        name.split('.').try_fold(None, |at: Option<&Value>, key| match at {
-            None => self.table.get(key).map(Some),
-            Some(value) => value.get(key).map(Some),
-        })?
+        value_in(&self.table, name)
     }
 
     /// With its paths as whole paths, so that they mean the same from any folder.
@@ -268,6 +343,8 @@ impl Options {
 
     fn put(&mut self, name: &str, value: Value) -> Result<()> {
         let name = self.resolve(name)?;
+        self.set.insert(name.clone());
+        self.of_file.remove(&name);
         match name.split_once('.') {
             None => self.table.insert(name, value),
             Some((section, key)) => {
@@ -369,10 +446,11 @@ pub(crate) trait Checked: DeserializeOwned {
     /// Refuses what cannot be meant, by name.
     fn check(&self) -> Result<()>;
 
-    /// A task's options, as far as they can be meant.
+    /// A task's options, as far as they can be meant and have an effect.
     fn of(options: &Options) -> Result<Self> {
         let config: Self = options.read()?;
         config.check()?;
+        options.check_begun()?;
         Ok(config)
     }
 }
@@ -388,6 +466,26 @@ impl std::fmt::Display for Options {
             }
         }
         Ok(())
+    }
+}
+
+/// The value of a whole name in a table.
+fn value_in<'a>(table: &'a Table, name: &str) -> Option<&'a Value> {
+    name.split('.').try_fold(None, |at: Option<&Value>, key| match at {
+        None => table.get(key).map(Some),
+        Some(value) => value.get(key).map(Some),
+    })?
+}
+
+/// Whether two values mean the same: 0 and 0.0 do.
+fn is_same(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            one == other || number(one).is_some() && number(one) == number(other)
+        }
+        (None, None) => true,
+        _ => false,
     }
 }
 

@@ -39,6 +39,7 @@ pub use report::{Groups, PerExample, Report};
 pub use saliency::{How, Method, Saliency};
 pub use search_tree::{SearchNode, SearchTree, Searched};
 
+use crate::options::requirement::Requirement;
 use crate::options::template::Options;
 use regard_data::Result;
 use serde::{Deserialize, Serialize, Serializer};
@@ -60,7 +61,15 @@ pub trait Task: Sync {
     /// Its options as they are if nobody says otherwise.
     fn options(&self) -> Result<Options> {
         let template = Options::new(&self.template())?;
-        self.defaults().iter().try_fold(template, |options, setting| options.set(setting))
+        let mut usual = self.defaults().iter();
+        let usual = usual.try_fold(template, |options, setting| options.set(setting))?;
+        Ok(usual.with_requirements(self.requirements()))
+    }
+
+    /// What its options need of each other to have an effect: one that somebody set and that would have
+    /// none is refused.
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
     }
 
     /// Reads the training and the validation part, builds the vocabulary from the former, and

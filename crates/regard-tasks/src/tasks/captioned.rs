@@ -1,9 +1,11 @@
 //! Pictures with sentences, from files or embedded: what `caption` and `draw` learn from.
 
+use crate::options::requirement::Requirement;
 use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::Examples;
+use crate::tasks::components::needs;
 use rayon::prelude::*;
 use regard_data::files::{Caption, FileColumns, Images, caption_columns};
 use regard_data::toy::{CaptionLanguage, Captioned};
@@ -32,6 +34,15 @@ impl Embedded {
             Self::Chinese => CaptionLanguage::Chinese,
         }
     }
+}
+
+/// What the options need of each other to have an effect.
+pub(crate) fn needs() -> Vec<Requirement> {
+    let columns = ["data.separator", "data.header", "data.path_column", "data.text_column"];
+    let mut all = [needs::common(), needs::text(), needs::decoder()].concat();
+    all.extend(Requirement::each(&columns, &needs::any_file()));
+    all.push(Requirement::new("data.embedded", &needs::embedded()));
+    all
 }
 
 /// The options of `[data]`.

@@ -35,9 +35,11 @@ pub(crate) fn options(task: &str, settings: &[&str]) -> Options {
     settings.iter().fold(all, |options, setting| options.set(setting).unwrap())
 }
 
-/// What is said where a task cannot begin.
+/// What is said where a task cannot begin, or could and refuses options without an effect.
 pub(crate) fn refusal(task: &str, settings: &[&str]) -> String {
-    match task_named(task).unwrap().begin(&options(task, settings)) {
+    let (options, task) = (options(task, settings), task_named(task).unwrap());
+    let begun = task.begin(&options).and_then(|_| task.begin(&options.strict()));
+    match begun {
         Ok(_) => panic!("it should be refused"),
         Err(error) => error.to_string(),
     }

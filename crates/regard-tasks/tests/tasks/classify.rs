@@ -363,9 +363,13 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["queries=0"], "`model.queries` cannot be 0");
     for pooling in ["mean", "max", "last", "gate", "class-token"] {
         let pooling = format!("pooling={pooling}");
-        refused(&["queries=2", "encoder=gru", &pooling], "`model.queries` are those of a pooling");
+        let why = refusal("classify", &["queries=2", "encoder=gru", &pooling]);
+        assert!(why.starts_with("`model.queries=2` has no effect with `model.pooling="), "{why}");
     }
-    refused(&["encoder=gru", "bias=true"], "`model.bias` is of heads; it wants");
+    refused(
+        &["encoder=gru", "bias=true"],
+        "`model.bias=true` has no effect with `model.encoder=gru`; it needs",
+    );
     refused(&["mels=0", "kind=audio"], "`audio.mels` cannot be 0");
     refused(&["validation=v.tsv"], "`data.validation` is given, and `data.train` is not");
     refused(&["train=missing.tsv"], "missing.tsv: there is no such file");

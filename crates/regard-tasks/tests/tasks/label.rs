@@ -254,10 +254,19 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["neighbors=0"], "a window of 0 neighbors");
     for encoder in ["none", "gru", "cnn", "fully-connected"] {
         let encoder = format!("encoder={encoder}");
-        refused(&[&encoder, "key_width=4"], "`model.key_width` is of heads; it wants");
-        refused(&[&encoder, "value_width=4"], "`model.value_width` is of heads; it wants");
-        refused(&[&encoder, "bias=false"], "`model.bias` is of heads; it wants");
-        refused(&[&encoder, "bias=true", "kind=vectors"], "`model.bias` is of heads; it wants");
+        refused(
+            &[&encoder, "key_width=4"],
+            "`model.key_width=4` has no effect with `model.encoder=",
+        );
+        refused(
+            &[&encoder, "value_width=4"],
+            "`model.value_width=4` has no effect with `model.encoder=",
+        );
+        refused(&[&encoder, "bias=false"], "`model.bias=false` has no effect with `model.encoder=");
+        refused(
+            &[&encoder, "bias=true", "kind=vectors"],
+            "`model.bias=true` has no effect with `model.encoder=",
+        );
     }
     let bare = "encoder=self-attention";
     refused(

@@ -147,7 +147,7 @@ fn what_cannot_be_copied_or_read_is_told_in_a_sentence() {
     assert!(refusal("summarize", &with(&["weighting=sigmoid"])).contains("sum to 1"));
     assert_eq!(
         refusal("summarize", &["fixed=mean"]),
-        "`model.fixed` says what a fixed vector is made of; it wants `model.context=fixed`"
+        "`model.fixed=mean` has no effect with `model.context=attention`; it needs `model.context` to be fixed"
     );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pairs.tsv");

@@ -1,10 +1,12 @@
 //! The options of `answer`.
 
 use crate::metric::AnswerRule;
+use crate::options::requirement::Condition::{Ends, Is, IsNot};
+use crate::options::requirement::Requirement;
 use crate::options::template::{Checked, Options};
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions};
+use crate::tasks::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions, needs};
 use regard::attention::Weighting;
 use regard::models::{
     ClassifierConfig, ClassifierPooling, InputConfig, MemoryNetworkConfig, SpanReaderConfig,
@@ -89,6 +91,56 @@ pub(super) struct Model {
     mechanism: MechanismOptions,
 }
 
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let (kind, format) = ("model.model", "data.format");
+    let memory = [Is(kind, &["memory"]), Is("model.attention", &["true"])];
+    let reader = [vec![Is(kind, &["reader"])]];
+    let attends = [vec![Is("model.attention", &["true"])]];
+    let files = ["data.train", "data.validation", "data.test"];
+    let by_name = |ends: &'static [&'static str]| {
+        let auto = Is(format, &["auto"]);
+        files.map(|file| vec![auto, Ends(file, ends)])
+    };
+    let columns = [&[vec![Is(format, &["tsv", "csv"])]], &by_name(&[".tsv", ".csv"])[..]].concat();
+    let squad = [&[vec![Is(format, &["squad"])]], &by_name(&[".json"])[..]].concat();
+    let of_columns = [
+        "data.separator",
+        "data.header",
+        "data.text_column",
+        "data.question_column",
+        "data.answer_columns",
+        "data.skip_bad_rows",
+    ];
+    let of_memory =
+        ["model.hops", "model.shared_hops", "model.carry", "model.hop_supervision", "model.times"];
+    let of_reader = ["model.features", "model.max_answer_length"];
+    let of_embedded = ["data.facts", "data.language"];
+    let longest = [
+        reader[0].clone(),
+        vec![Is("model.attention", &["false"])],
+        vec![Is("model.encoder", &["cnn", "fully-connected", "transformer"])],
+    ];
+    let mut all = [needs::common(), needs::encoder(), needs::mechanism(&attends)].concat();
+    all.extend(Requirement::each(&of_memory, &[memory.to_vec()]));
+    all.extend(Requirement::each(&of_reader, &reader));
+    all.extend(Requirement::each(&of_columns, &columns));
+    all.extend(Requirement::each(&of_embedded, &[needs::embedded()]));
+    all.extend([
+        Requirement::new("model.shared_hops", &[IsNot("model.hops", "1")]),
+        Requirement::new(
+            "model.positions",
+            &[Is("model.encoder", &["none", "auto"]), memory[0], memory[1]],
+        ),
+        Requirement::new("data.max_sentences", &memory[..1]),
+        Requirement::any("data.max_length", &longest),
+        Requirement::any("data.unfound", &squad),
+        Requirement::any("data.format", &needs::any_file()),
+        Requirement::new("training.label_smoothing", &memory[..1]),
+    ]);
+    all
+}
+
 impl Checked for Config {
     /// `encoder = "auto"` is what the model works with: none for a memory of sentences, a GRU for what
     /// reads word by word.
@@ -97,20 +149,21 @@ impl Checked for Config {
             options.get(name).is_some_and(|found| found.to_string().trim_matches('"') == value)
         };
         let sums_words = is("model.model", "memory") && is("model.attention", "true");
-        let options = match is("model.encoder", "auto") {
+        let meant = match is("model.encoder", "auto") {
             true => {
                 options.clone().set(["encoder=gru", "encoder=none"][usize::from(sums_words)])?
             }
             false => options.clone(),
         };
-        let config: Self = options.read()?;
+        let config: Self = meant.read()?;
         config.check()?;
+        options.check_begun()?;
         Ok(config)
     }
 
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        self.model.encoder.check(false)?;
+        self.model.encoder.check()?;
         if self.text.tokenizer == TokenizerKind::Bpe {
             return Err(Error::invalid(
                 "`text.tokenizer` is \"words\", \"whitespace\" or \"characters\" here",

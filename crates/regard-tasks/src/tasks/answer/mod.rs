@@ -9,6 +9,7 @@ mod outcome;
 mod spans;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -87,6 +88,10 @@ impl Task for Answer {
             "learning_rate=0.003",
             "schedule=cosine",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

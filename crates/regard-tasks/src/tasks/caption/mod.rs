@@ -6,6 +6,7 @@ mod model;
 mod scenes;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -17,7 +18,7 @@ use crate::task::model::Model;
 use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
-use crate::tasks::captioned::Pictures;
+use crate::tasks::captioned::{self, Pictures};
 use crate::tasks::seq2seq::{Sources, tokens};
 use crate::tasks::{components, seq2seq};
 use config::Config;
@@ -78,6 +79,10 @@ impl Task for CaptionTask {
             "schedule=cosine",
             "warmup_steps=100",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        captioned::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

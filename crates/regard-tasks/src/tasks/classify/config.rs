@@ -1,11 +1,13 @@
 //! The options of `classify`.
 
+use crate::options::requirement::Condition::{Given, Is};
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::tasks::components::{
-    EncoderOptions, MechanismOptions, TextOptions, check_frames, check_rate,
+    EncoderOptions, MechanismOptions, TextOptions, check_frames, check_rate, needs,
 };
 use crate::tasks::labels::check::LabelSource;
 use regard::attention::Weighting;
@@ -178,19 +180,50 @@ impl Audio {
     }
 }
 
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let kind = "data.kind";
+    let (text, audio) = (Is(kind, &["text"]), Is(kind, &["audio"]));
+    let attends = [vec![Is("model.pooling", &["attention"])]];
+    let of_text = [
+        "data.embedded",
+        "text.tokenizer",
+        "text.tokenizer_file",
+        "text.vocabulary_size",
+        "text.min_frequency",
+        "text.lowercase",
+        "text.vectors",
+        "text.token_dropout",
+        "model.embedding",
+    ];
+    let files = ["data.train", "data.validation", "data.test"];
+    let columns = ["data.separator", "data.header", "data.label_column", "data.text_column"];
+    let frames = [vec![audio], [&[Is(kind, &["vectors"])], &needs::embedded()[..]].concat()];
+    let of_frames = ["audio.mels", "audio.frame_length", "audio.frame_shift"];
+    let of_folders = ["data.label_field", "data.split_field", "data.split_test_below"];
+    let mut all = [needs::common(), needs::text(), needs::encoder()].concat();
+    all.extend(needs::mechanism(&attends));
+    all.extend(Requirement::each(&of_text, &[vec![text]]));
+    all.extend(Requirement::each(&columns, &needs::given(&files)));
+    all.extend(Requirement::each(&of_frames, &frames));
+    all.extend(Requirement::each(&of_folders, &[vec![audio, Given("data.train")]]));
+    all.extend([
+        Requirement::new("data.split_test_below", &[Given("data.split_field")]),
+        Requirement::new("data.embedded", &needs::embedded()),
+        Requirement::new("audio.sample_rate", &[audio]),
+        Requirement::any("model.queries", &attends),
+    ]);
+    all
+}
+
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        self.model.encoder.check(false)?;
+        self.model.encoder.check()?;
         check_rate(self.audio.sample_rate)?;
         check_frames(self.audio.mels, self.audio.frame_length, self.audio.frame_shift)?;
         if self.model.queries == 0 {
             return Err(Error::invalid("`model.queries` cannot be 0"));
-        }
-        if self.model.queries > 1 && !self.attends_pooling() {
-            return Err(Error::invalid(
-                "`model.queries` are those of a pooling by attention; it wants `model.pooling=attention`",
-            ));
         }
         if self.data.max_length == 0 {
             return Err(Error::invalid("`data.max_length` cannot be 0"));

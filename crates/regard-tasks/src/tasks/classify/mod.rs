@@ -5,6 +5,7 @@ mod data;
 mod model;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -73,6 +74,10 @@ impl Task for Classify {
             "learning_rate=0.005",
             "schedule=cosine",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

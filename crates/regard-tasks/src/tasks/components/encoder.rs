@@ -96,21 +96,8 @@ pub(crate) struct EncoderOptions {
 }
 
 impl EncoderOptions {
-    /// Refuses widths and biases of heads where neither the encoder nor a decoder has heads, and self-attention
-    /// whose heads do not divide its width.
-    pub(crate) fn check(&self, decoder_has_heads: bool) -> Result<()> {
-        let given = [
-            ("key_width", self.key_width.is_some()),
-            ("value_width", self.value_width.is_some()),
-            ("bias", self.bias.is_some()),
-        ];
-        let has_heads = self.attends() || decoder_has_heads;
-        if let Some((name, _)) = given.iter().find(|(_, given)| *given && !has_heads) {
-            return Err(Error::invalid(format!(
-                "`model.{name}` is of heads; it wants `model.encoder=transformer` or \
-                 `model.encoder=self-attention`"
-            )));
-        }
+    /// Refuses self-attention whose heads do not divide its width.
+    pub(crate) fn check(&self) -> Result<()> {
         let (heads, hidden) = (self.heads, self.hidden);
         let one_missing = self.key_width.is_none() || self.value_width.is_none();
         let divides = heads > 0 && hidden.is_multiple_of(heads);
@@ -121,11 +108,6 @@ impl EncoderOptions {
             )));
         }
         Ok(())
-    }
-
-    /// Whether it attends, so that there are weights to look at.
-    pub(crate) fn attends(&self) -> bool {
-        matches!(self.encoder, EncoderKind::SelfAttention | EncoderKind::Transformer)
     }
 
     /// As the library's configuration, for inputs of at most so many vectors.

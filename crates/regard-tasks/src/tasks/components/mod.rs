@@ -3,6 +3,7 @@
 mod encoder;
 pub(crate) mod made_up;
 mod mechanism;
+pub(crate) mod needs;
 mod sound;
 mod text;
 

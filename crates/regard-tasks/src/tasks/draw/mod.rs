@@ -6,6 +6,7 @@ mod model;
 mod scenes;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -18,7 +19,7 @@ use crate::task::named_rows::all_tokens;
 use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
-use crate::tasks::captioned::Pictures;
+use crate::tasks::captioned::{self, Pictures};
 use crate::tasks::seq2seq::{Sources, TokenSources, tokens};
 use crate::tasks::{components, seq2seq};
 use config::Config;
@@ -81,6 +82,10 @@ impl Task for Draw {
             "schedule=cosine",
             "warmup_steps=200",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        captioned::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

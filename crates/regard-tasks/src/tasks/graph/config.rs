@@ -1,12 +1,14 @@
 //! The options of `graph`.
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Condition::{Absent, Given, Is, IsNot};
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::TrainingConfig;
 use crate::task::Task;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::MechanismOptions;
+use crate::tasks::components::{MechanismOptions, needs};
 use regard::attention::Weighting;
 use regard::layers::PoolingConfig;
 use regard::models::{GraphLayer, GraphNetworkConfig};
@@ -123,6 +125,30 @@ pub(super) struct Model {
     mechanism: MechanismOptions,
 }
 
+/// What the options need of each other to have an effect; what the data decide is refused beside them.
+pub(super) fn needs() -> Vec<Requirement> {
+    let (layer, pooling, embedded) = ("model.layer", "model.pooling", "data.embedded");
+    let folder = [vec![Given("data.folder")]];
+    let attends = [vec![Absent(pooling)], vec![Is(pooling, &["attention"])]];
+    let scored = [vec![IsNot(layer, "mean")]];
+    // Of a folder its files decide.
+    let whole = [vec![Is(embedded, &["touching"])], folder[0].clone()];
+    let nodes = [vec![IsNot(embedded, "touching")], folder[0].clone()];
+    let mut all = [needs::common(), needs::mechanism(&attends), needs::mechanism(&whole)].concat();
+    all.retain(|need| !need.is_of("data.held_out") && !need.is_of("data.held_out_seed"));
+    let of_folders = ["data.held_out", "data.held_out_seed", "data.edge_columns", "data.encoding"];
+    all.extend(Requirement::each(&of_folders, &folder));
+    all.extend(Requirement::each(&["data.labeled", "model.output_heads"], &nodes));
+    all.extend(Requirement::each(&["model.head_weighting", "model.self_loops"], &scored));
+    all.extend(Requirement::each(&["model.pooling", "model.queries"], &whole));
+    all.extend([
+        Requirement::new("data.embedded", &needs::embedded()),
+        Requirement::new("data.size", &[IsNot(embedded, "karate")]),
+        Requirement::any("model.queries", &attends),
+    ]);
+    all
+}
+
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         if self.data.labeled() == 0 {
@@ -165,11 +191,6 @@ impl Config {
             unused(model.output_heads != usual.model.output_heads, "model.output_heads", why)?;
             let why = "edges of graphs have files of their own for what they carry";
             unused(data.edge_columns != EdgeColumns::Auto, "data.edge_columns", why)?;
-            if !config.attends_pooling() {
-                let why = "it is that of a pooling by attention (`model.pooling`)";
-                unused(model.queries.is_some(), "model.queries", why)?;
-                unused(model.mechanism != usual.model.mechanism, "model.score or weighting", why)?;
-            }
             return Ok(config);
         }
         let why = "the edges of the embedded nodes carry nothing";

@@ -7,6 +7,7 @@ mod model;
 mod whole;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
 use crate::task::json_file::JsonFile;
@@ -71,6 +72,10 @@ impl Task for GraphTask {
             "clip_norm=0.0",
             "validate_every=5",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

@@ -1,9 +1,11 @@
 //! The options of `image`.
 
+use crate::options::requirement::Condition::Is;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::{ScoreKind, ScoreOptions};
+use crate::tasks::components::{ScoreKind, ScoreOptions, needs};
 use regard::attention::{BilinearScale, Weighting};
 use regard::layers::Position;
 use regard::models::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
@@ -93,31 +95,45 @@ impl Checked for Config {
                  their size",
             ));
         }
-        self.model.check()?;
         self.training.check()
     }
 }
 
-impl Model {
-    /// Refuses what only patches have, for a CNN.
-    fn check(&self) -> Result<()> {
-        let given = [
-            ("key_width", self.key_width.is_some()),
-            ("value_width", self.value_width.is_some()),
-            ("bias", !self.bias),
-            ("head_score", self.head_score != ScoreKind::ScaledDot),
-            ("head_weighting", self.head_weighting != Weighting::Softmax),
-            ("position", self.position != Position::Learned),
-            ("window", self.window.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given && self.model == Kind::Cnn) {
-            Some((name, _)) => Err(Error::invalid(format!(
-                "`model.{name}` is of attention over patches, which a CNN has none of; it wants \
-                 `model.model=vit`"
-            ))),
-            None => Ok(()),
-        }
-    }
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let kind = "model.model";
+    let patches = [
+        "model.patch_size",
+        "model.hidden",
+        "model.layers",
+        "model.heads",
+        "model.key_width",
+        "model.value_width",
+        "model.bias",
+        "model.head_score",
+        "model.head_score_hidden",
+        "model.head_expression",
+        "model.head_expression_numbers",
+        "model.head_weighting",
+        "model.position",
+        "model.max_distance",
+        "model.window",
+        "model.feed_forward",
+        "model.pooling",
+        "model.norm_eps",
+    ];
+    let mut all = [needs::common(), needs::head_score()].concat();
+    all.extend(Requirement::each(&patches, &[vec![Is(kind, &["vit"])]]));
+    all.extend(Requirement::each(
+        &["model.channels", "model.kernel_size"],
+        &[vec![Is(kind, &["cnn"])]],
+    ));
+    let folders = ["data.train_folder", "data.validation_folder", "data.test_folder"];
+    all.extend([
+        Requirement::new("model.max_distance", &[Is("model.position", &["relative"])]),
+        Requirement::any("data.skip_bad_rows", &needs::given(&folders)),
+    ]);
+    all
 }
 
 impl Config {

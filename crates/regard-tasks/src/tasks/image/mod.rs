@@ -6,6 +6,7 @@ mod data;
 mod model;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -58,6 +59,10 @@ impl Task for ImageTask {
 
     fn defaults(&self) -> &'static [&'static str] {
         &["epochs=12", "learning_rate=0.002", "schedule=cosine", "warmup_steps=30", "batch_size=32"]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

@@ -1,9 +1,11 @@
 //! The options of `label`.
 
+use crate::options::requirement::Condition::Is;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::{EncoderKind, EncoderOptions, TextOptions};
+use crate::tasks::components::{EncoderKind, EncoderOptions, TextOptions, needs};
 use regard::layers::Position;
 use regard::models::{CharactersConfig, InputConfig, LabelerConfig};
 use regard_data::files::{ConllColumns, LabelColumn};
@@ -72,10 +74,61 @@ pub(super) struct Model {
     pub(super) encoder: EncoderOptions,
 }
 
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let kind = "data.kind";
+    let (words, sound) = (Is(kind, &["words"]), Is(kind, &["sound"]));
+    let of_words = [
+        "data.embedded",
+        "data.distance",
+        "data.column",
+        "data.word_column",
+        "text.tokenizer",
+        "text.tokenizer_file",
+        "text.vocabulary_size",
+        "text.min_frequency",
+        "text.lowercase",
+        "text.vectors",
+        "text.word_dropout",
+        "model.embedding",
+        "model.characters",
+        "model.character_embedding",
+        "model.character_encoder",
+        "model.character_hidden",
+    ];
+    let of_letters =
+        ["model.character_embedding", "model.character_encoder", "model.character_hidden"];
+    let of_tables = ["data.sequence_column", "data.label_column"];
+    let of_files = ["data.column", "data.word_column", "data.sequence_column", "data.label_column"];
+    let of_frames = [
+        "audio.mels",
+        "audio.frame_length",
+        "audio.frame_shift",
+        "audio.stack",
+        "audio.stride",
+        "data.gap",
+    ];
+    let others = Is(kind, &["vectors", "table"]);
+    let frames = [vec![sound], [&[others], &needs::embedded()[..]].concat()];
+    let mut all = [needs::common(), needs::text(), needs::encoder()].concat();
+    all.extend(Requirement::each(&of_words, &[vec![words]]));
+    all.extend(Requirement::each(&of_letters, &[vec![Is("model.characters", &["true"])]]));
+    all.extend(Requirement::each(&of_tables, &[vec![Is(kind, &["table"])]]));
+    all.extend(Requirement::each(&of_files, &needs::any_file()));
+    all.extend(Requirement::each(&of_frames, &frames));
+    all.extend([
+        Requirement::new("data.embedded", &needs::embedded()),
+        Requirement::new("data.distance", &needs::embedded()),
+        Requirement::new("data.distance", &[Is("data.embedded", &["distance"])]),
+        Requirement::new("audio.sample_rate", &[sound]),
+    ]);
+    all
+}
+
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        self.model.encoder.check(false)?;
+        self.model.encoder.check()?;
         if matches!(self.text.tokens.tokenizer, TokenizerKind::Characters | TokenizerKind::Bpe) {
             return Err(Error::invalid(
                 "`text.tokenizer` is \"words\", \"whitespace\" or \"pretrained\" here",
@@ -91,7 +144,7 @@ impl Checked for Config {
             return Err(Error::invalid(format!("`text.word_dropout` cannot be {a}")));
         }
         if self.model.characters {
-            self.letters().check(false)?;
+            self.letters().check()?;
         }
         self.training.check()
     }

@@ -8,6 +8,7 @@ mod model;
 mod vectors;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -90,6 +91,10 @@ impl Task for Label {
             "stack=2",
             "stride=2",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

@@ -1,9 +1,11 @@
 //! The options of `regress`.
 
+use crate::options::requirement::Condition::Is;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::{ScoreKind, ScoreOptions};
+use crate::tasks::components::{ScoreKind, ScoreOptions, needs};
 use regard::attention::BilinearScale;
 use regard::models::KernelRegressionConfig;
 use regard_data::files::{Column, Separator, TableColumns};
@@ -72,6 +74,38 @@ impl Model {
     }
 }
 
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let of_kernel = [
+        "model.score",
+        "model.score_hidden",
+        "model.expression",
+        "model.expression_numbers",
+        "model.bandwidth",
+        "model.learn_bandwidth",
+        "model.per_column",
+        "model.windowed",
+        "model.nearest",
+    ];
+    let of_gaussian =
+        ["model.bandwidth", "model.learn_bandwidth", "model.per_column", "model.windowed"];
+    let columns = ["data.separator", "data.target_column", "data.feature_columns"];
+    let mut all = [needs::common(), needs::score()].concat();
+    all.extend(Requirement::each(&of_kernel, &[vec![Is("model.model", &["kernel"])]]));
+    all.extend(Requirement::each(&of_gaussian, &[vec![Is("model.score", &["gaussian"])]]));
+    all.extend(Requirement::each(&columns, &needs::any_file()));
+    all.extend([
+        Requirement::new("model.learn_bandwidth", &[Is("model.per_column", &["false"])]),
+        Requirement::never("training.label_smoothing", "a regression has no labels"),
+        Requirement::never(
+            "training.batch_size",
+            "a step sees all points, each predicted from the others",
+        ),
+        Requirement::never("training.accumulation_steps", "a step sees all points"),
+    ]);
+    all
+}
+
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
@@ -79,19 +113,6 @@ impl Checked for Config {
         if !(width.is_finite() && width > 0.0) {
             return Err(Error::invalid(format!(
                 "`model.bandwidth` cannot be {width}; it is above 0"
-            )));
-        }
-        let gaussian = [
-            ("bandwidth", width != 1.0),
-            ("learn_bandwidth", !self.model.learn_bandwidth),
-            ("per_column", self.model.per_column),
-            ("windowed", self.model.windowed),
-        ];
-        let given = gaussian.iter().find(|(_, given)| *given && !self.model.is_gaussian());
-        if let Some((name, _)) = given {
-            return Err(Error::invalid(format!(
-                "`model.{name}` is of the Gaussian kernel; another `model.score` learns what parameters \
-                 it has"
             )));
         }
         if self.model.nearest == Some(0) {
@@ -107,6 +128,24 @@ impl Checked for Config {
 }
 
 impl Config {
+    /// What is wrong with a score that is the same wherever a query of so many columns is.
+    pub(super) fn saturated(&self, columns: usize) -> Option<&'static str> {
+        let m = &self.model;
+        match m.score {
+            _ if m.model != Kind::Kernel => None,
+            ScoreKind::Cosine if columns == 1 => Some(
+                "`model.score=cosine` compares directions, of which one column has two: nothing of how far \
+                 points are is learned; `model.score=gaussian` compares distances",
+            ),
+            ScoreKind::Concat if m.score_hidden == 0 => Some(
+                "`model.score=concat` with `model.score_hidden=0` is a sum of what the query gives and what a \
+                 point gives, so that all queries weigh the points alike; a larger `model.score_hidden` puts \
+                 tanh between",
+            ),
+            _ => None,
+        }
+    }
+
     /// The library's configuration for so many data of so many columns.
     pub(super) fn regression(&self, points: usize, features: usize) -> KernelRegressionConfig {
         let m = &self.model;

@@ -5,6 +5,7 @@ mod data;
 mod model;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -58,12 +59,24 @@ impl Task for Regress {
         ]
     }
 
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
+    }
+
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let (mut training, validation) = dataset.learned()?;
         drop(dataset);
         if let Some(what) = constant_target(&training) {
+            return Err(Error::invalid(what));
+        }
+        if let Some(what) = constant_features(&training) {
+            return Err(Error::invalid(what));
+        }
+        // A run of a version that did not refuse it goes on.
+        let is_asked = options.is_set("model.score");
+        if let Some(what) = config.saturated(training.names.len() - 1).filter(|_| is_asked) {
             return Err(Error::invalid(what));
         }
         let rows = training.data.len();
@@ -144,6 +157,18 @@ fn constant_target(training: &Observations) -> Option<String> {
     let is_same = rows > 1 && training.data.iter().all(|(_, y)| y == first);
     is_same.then(|| {
         format!("all {rows} training rows have {first} in the target, column {name}: there is nothing to learn")
+    })
+}
+
+/// What is wrong where no column that is predicted from changes.
+fn constant_features(training: &Observations) -> Option<String> {
+    let (first, _) = training.data.first()?;
+    let rows = training.data.len();
+    let is_same = rows > 1 && training.data.iter().all(|(x, _)| x == first);
+    is_same.then(|| {
+        format!(
+            "all {rows} training rows are the same but for the target: there is nothing to predict it from"
+        )
     })
 }
 

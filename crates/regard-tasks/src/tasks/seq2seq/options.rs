@@ -87,18 +87,13 @@ impl Seq2SeqOptions {
             let share = self.scheduled_sampling;
             return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
         }
-        self.encoder.check(self.decoder == DecoderKind::Transformer)?;
+        self.encoder.check()?;
         let twice = self.encoder.bidirectional && self.encoder.is_recurrent();
         let attends = self.context == ContextKind::Attention;
         if attends && twice && self.mechanism.wants_one_width() {
             return Err(Error::invalid(
                 "this `model.score` compares vectors of one width, and an encoder in both \
                  directions gives twice the decoder's; `model.bidirectional=false` makes them one",
-            ));
-        }
-        if self.fixed.is_some() && self.context != ContextKind::Fixed {
-            return Err(Error::invalid(
-                "`model.fixed` says what a fixed vector is made of; it wants `model.context=fixed`",
             ));
         }
         if self.copy && self.context == ContextKind::Fixed {

@@ -1,6 +1,7 @@
 //! `summarize`: a long text in, a short one out. It is `translate`'s model, with copying, other data
 //! and other measures.
 
+use crate::options::requirement::Requirement;
 use crate::options::template::Options;
 use crate::options::training;
 use crate::task::json_file::JsonFile;
@@ -44,6 +45,10 @@ impl Task for Summarize {
             "hidden=96",
             "score_hidden=64",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        translate::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

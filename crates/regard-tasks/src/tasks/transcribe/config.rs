@@ -1,11 +1,13 @@
 //! The options of `transcribe`.
 
 use super::augmentation::Augmentation;
+use crate::options::requirement::Condition::IsNot;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
-use crate::tasks::components::{SoundFrameOptions, TextOptions};
+use crate::tasks::components::{SoundFrameOptions, TextOptions, needs};
 use crate::tasks::seq2seq::{SearchOptions, Seq2SeqOptions};
 use regard::models::{Seq2SeqConfig, SourceConfig};
 use regard_data::files::FileColumns;
@@ -47,6 +49,17 @@ impl Data {
             Part::Test => self.test.as_deref(),
         }
     }
+}
+
+/// What the options need of each other to have an effect.
+pub(super) fn needs() -> Vec<Requirement> {
+    let columns = ["data.separator", "data.header", "data.path_column", "data.text_column"];
+    let (time, frequency) = ("augmentation.time_masks", "augmentation.frequency_masks");
+    let mut all = [needs::common(), needs::text(), needs::decoder()].concat();
+    all.extend(Requirement::each(&columns, &needs::any_file()));
+    all.push(Requirement::new("augmentation.time_mask", &[IsNot(time, "0")]));
+    all.push(Requirement::new("augmentation.frequency_mask", &[IsNot(frequency, "0")]));
+    all
 }
 
 impl Checked for Config {

@@ -1,10 +1,11 @@
 //! The options of `translate`, and of `summarize`, which is the same with other data and measures.
 
 use crate::metric::{RougeTokenization, Tokenization};
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
-use crate::tasks::components::TextOptions;
+use crate::tasks::components::{TextOptions, needs};
 use crate::tasks::seq2seq::{SearchOptions, Seq2SeqOptions, check_copying, tokenization};
 use regard::models::{Seq2SeqConfig, SourceConfig};
 use regard_data::files::{Column, ColumnFormat};
@@ -94,6 +95,22 @@ impl RougeOption {
             Self::Characters => RougeTokenization::Characters,
         }
     }
+}
+
+/// What the options need of each other to have an effect.
+pub(crate) fn needs() -> Vec<Requirement> {
+    let columns = [
+        "data.separator",
+        "data.header",
+        "data.source_column",
+        "data.target_column",
+        "data.skip_bad_rows",
+    ];
+    let pairs = ["data.train_pairs", "data.validation_pairs", "data.test_pairs"];
+    let mut all = [needs::common(), needs::text(), needs::decoder()].concat();
+    all.extend(Requirement::each(&columns, &needs::given(&pairs)));
+    all.push(Requirement::new("data.embedded", &needs::embedded()));
+    all
 }
 
 impl Checked for Config {

@@ -5,6 +5,7 @@ mod data;
 mod model;
 
 use crate::metric::scores::Scores;
+use crate::options::requirement::Requirement;
 use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
@@ -19,6 +20,7 @@ use crate::task::{Description, Task, Variant};
 use crate::tasks::seq2seq::{Sources, tokens};
 use crate::tasks::{components, seq2seq};
 use config::Config;
+pub(super) use config::needs;
 use data::{Dataset, Pair};
 use model::{EncodedPairs, Preprocessor, Translator};
 use regard::Tensor;
@@ -67,6 +69,10 @@ impl Task for Translate {
             "model.dropout=0.2",
             "label_smoothing=0.1",
         ]
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        config::needs()
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

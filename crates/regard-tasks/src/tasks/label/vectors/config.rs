@@ -76,7 +76,7 @@ impl Checked for Config {
             ));
         }
         self.data.held_out.check()?;
-        self.model.encoder.check(false)?;
+        self.model.encoder.check()?;
         self.audio.check()?;
         self.training.check()
     }
