@@ -158,12 +158,7 @@ fn graph(
 }
 
 /// Milliseconds of a step, those until all was asked of the device, and the loss of the last.
-fn time(
-    (_, make): &Case,
-    device: Device,
-    steps: usize,
-    precision: Precision,
-) -> Result<[f64; 3]> {
+fn time((_, make): &Case, device: Device, steps: usize, precision: Precision) -> Result<[f64; 3]> {
     let parameters = Parameters::new(DType::F32, 1);
     let loss = make(&parameters, device)?;
     parameters.to_device(device)?;

@@ -104,7 +104,17 @@ impl<'a> Trainer<'a> {
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let journal = run.map(Journal::new).transpose()?;
         let uncounted = None;
-        Ok(Self { learner, config, ranks, optimizer, parameters, average, state, uncounted, journal })
+        Ok(Self {
+            learner,
+            config,
+            ranks,
+            optimizer,
+            parameters,
+            average,
+            state,
+            uncounted,
+            journal,
+        })
     }
 
     /// The parameters as they are, and the place.

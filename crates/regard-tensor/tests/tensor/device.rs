@@ -2,9 +2,8 @@
 //! which a C++ compiler is needed.
 
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Random,
-    Precision, RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks, lerp_all,
-    with_precision,
+    Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Precision, Random,
+    RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks, lerp_all, with_precision,
 };
 
 #[path = "../../../regard-kernels/tests/emulator/gpu.rs"]

@@ -119,8 +119,8 @@ fn stacks_of_matrices_and_one_for_all_are_rounded_too() {
     let own = with_precision(Precision::Bf16, || a.matmul(&c)).unwrap();
     for item in 0..3 {
         let left = numbers(&a.select(0, item).unwrap());
-        let [of_one, of_own] =
-            [numbers(&b), numbers(&c.select(0, item).unwrap())].map(|b| product(&left, &b, [5, 7, 4]));
+        let [of_one, of_own] = [numbers(&b), numbers(&c.select(0, item).unwrap())]
+            .map(|b| product(&left, &b, [5, 7, 4]));
         close("one", &one.select(0, item).unwrap(), &of_one);
         close("own", &own.select(0, item).unwrap(), &of_own);
     }
@@ -154,7 +154,8 @@ fn a_precision_holds_for_its_scope_alone_and_for_f32_alone() {
 
 #[test]
 fn infinities_and_no_numbers_come_through_rounded_products() {
-    let x = here(Tensor::from([[f32::INFINITY, 1.0], [f32::NAN, 1.0], [f32::MAX, 1.0], [1.0, 1.0]]));
+    let x =
+        here(Tensor::from([[f32::INFINITY, 1.0], [f32::NAN, 1.0], [f32::MAX, 1.0], [1.0, 1.0]]));
     let y = here(Tensor::from([[1f32, 0.0], [1.0, 2.0]]));
     let out = numbers(&with_precision(Precision::Bf16, || x.matmul(&y)).unwrap());
     // The largest f32 is nearer to 2¹²⁸ than to the largest bf16.

@@ -264,14 +264,7 @@ impl Kind {
             return None;
         }
         let alignments = [product.b.address, product.a.address, added, product.to].map(alignment);
-        Some(Self {
-            numbers: product.numbers,
-            batch: product.batch,
-            left,
-            right,
-            base,
-            alignments,
-        })
+        Some(Self { numbers: product.numbers, batch: product.batch, left, right, base, alignments })
     }
 
     /// Columns and rows of the product.

@@ -131,7 +131,8 @@ const FEW: usize = 32;
 fn few_largest(x: &impl Fn(usize) -> f64, n: usize, k: usize) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::with_capacity(k + 1);
     for j in 0..n {
-        let is_among = order.len() < k || order.last().is_some_and(|&last| before(x, j, last).is_lt());
+        let is_among =
+            order.len() < k || order.last().is_some_and(|&last| before(x, j, last).is_lt());
         if is_among {
             let place = order.partition_point(|&other| before(x, other, j).is_lt());
             order.insert(place, j);

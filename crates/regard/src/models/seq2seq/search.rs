@@ -328,7 +328,8 @@ impl Seq2Seq {
                 let need = Need { weights: config.weights, ..Need::OUTPUT };
                 let may_end = history.len() >= config.shortest;
                 let log_probs = self.next_of(&live, &mut decoding, &mut history, need)?;
-                let widest = if considered.is_some() { config.width.max(LOOKED_AT) } else { config.width };
+                let widest =
+                    if considered.is_some() { config.width.max(LOOKED_AT) } else { config.width };
                 let tokens = self.best_tokens(&log_probs, widest, may_end)?;
                 let mut next = Vec::new();
                 let mut start = 0;
