@@ -99,7 +99,8 @@ inEveryView("two maps are laid over each other by their words, with one cursor a
   for (let i = 0; i < (await all.count()); i++) {
     await all.nth(i).click();
     const now = await readout(page);
-    if (of.get(now.cell) == null || others.get(now.cell) == null) continue;
+    assert.ok(of.has(now.cell) && others.has(now.cell), `${now.cell}: a difference is of what both have`);
+    if (of.get(now.cell) === null || others.get(now.cell) === null) continue;
     compared++;
     assert.equal(now.a, written(of.get(now.cell)), now.cell);
     assert.equal(now.b, written(others.get(now.cell)), now.cell);
@@ -228,4 +229,46 @@ once("a change of a head that one run lacks is said", async (page) => {
   await page.locator(`#versus [data-side="B"]${told}`).waitFor();
   await page.locator(`article[data-run="translate"]${told}`).waitFor();
   assert.equal(await page.locator(`#versus [data-side="A"]${told}, article[data-run="translate-heads"]${told}`).count(), 0);
+});
+
+once("a link that asks for what is not there is answered all the same", async (page) => {
+  const run = await runOf("classify");
+  let tried = 0;
+  for (const versus of [
+    { b: "nobody" },
+    { b: run.id },
+    { b: "__proto__" },
+    { part: "middle" },
+    { part: "__proto__" },
+    { part: "validation", which: "everyone" },
+    { part: "validation", offset: "-5" },
+    { part: "validation", offset: "99999999" },
+    { part: "validation", offset: "1.5" },
+    { scene: "nothing", map: "none" },
+  ]) {
+    await page.goto("about:blank");
+    await open(page, { run: run.id, tab: "compare", input: run.samples[0], changes: { temperature: 0.3 }, versus });
+    await settled(page);
+    if (versus.part === "validation") await page.locator("#winners [data-which]").first().waitFor({ timeout: 60000 });
+    const told = await page.locator("#winners").innerText();
+    assert.doesNotMatch(told, /unknown variant|invalid value|no part|NaN|undefined/, JSON.stringify(versus));
+    tried++;
+  }
+  assert.equal(tried, 10);
+});
+
+inEveryView("words of any script and of any length leave the page as wide as it is", async (page) => {
+  let tried = 0;
+  for (const text of ["שלום עולם מה שלומך היום", "مرحبا the bird 你好 🐦", "a".repeat(3000), "the ".repeat(120), "<img src=x onerror=alert(1)>"])
+    for (const task of ["translate", "classify"]) {
+      const run = await runOf(task);
+      await page.goto("about:blank");
+      await open(page, { run: run.id, tab: "compare", input: { kind: "text", text }, changes: { temperature: 0.5 }, versus: { b: "changed" } });
+      await settled(page);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${task}, ${text.slice(0, 20)}: ${over} pixels too wide`);
+      assert.equal(await page.locator("#versus img[src=x]").count(), 0);
+      tried++;
+    }
+  assert.equal(tried, 10);
 });

@@ -757,4 +757,5 @@ export const CHINESE = {
   "A dot opens its example; the same numbers are in the table.": "点击圆点可打开该例子；表格中有同样的数字。",
   "not there: it changes nothing": "不存在：不起作用",
   "{n} of the changes name heads or cells that this model does not have here.": "有 {n} 处改变所指的头或单元格在此模型中不存在。",
+  "the folder of this run is no longer there": "此模型的文件夹已不存在",
 };

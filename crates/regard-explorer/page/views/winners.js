@@ -28,7 +28,11 @@ const SENTENCES = {
 let serial = 0;
 
 /** The part that is judged; none before it is asked for: it takes a while. */
-const part = () => view.versus.part || "";
+const part = () => (Object.hasOwn(PARTS, view.versus.part || "") ? view.versus.part : "");
+
+/** What a link names, where it can be meant: an outcome, and how many examples are skipped. */
+const which = () => (["a", "b", "both", "neither"].includes(view.versus.which) ? view.versus.which : null);
+const skipped = () => Math.max(0, Math.floor(Number(view.versus.offset)) || 0);
 
 /** @param {Element} element @param {[any, any]} sides */
 export function drawWinners(element, sides) {
@@ -60,8 +64,7 @@ export function drawWinners(element, sides) {
 async function load(body, sides) {
   const now = ++serial;
   const side = ({ run, changes }) => ({ run: run.id, changes });
-  const { which = null, offset } = view.versus;
-  const question = { a: side(sides[0]), b: side(sides[1]), part: part(), which, offset: Number(offset) || 0, limit: PAGE };
+  const question = { a: side(sides[0]), b: side(sides[1]), part: part(), which: which(), offset: skipped(), limit: PAGE };
   for (;;) {
     let answer;
     try {
@@ -111,8 +114,8 @@ function draw(body, answer) {
   const { counts, nearer, left_out: left, differing, beam } = answer;
   const ways = Object.keys(counts).filter((key) => counts[key] || !nearer);
   const one = (key) =>
-    button([t(SENTENCES[nearer ? `nearer-${key}` : key]), make("b", { class: "number" }, ` ${counts[key]}`)], () => choose({ which: view.versus.which === key ? "" : key, offset: "" }), {
-      "aria-pressed": String(view.versus.which === key),
+    button([t(SENTENCES[nearer ? `nearer-${key}` : key]), make("b", { class: "number" }, ` ${counts[key]}`)], () => choose({ which: which() === key ? "" : key, offset: "" }), {
+      "aria-pressed": String(which() === key),
       "data-which": key,
     });
   const notes = [
@@ -133,14 +136,14 @@ function draw(body, answer) {
 }
 
 function pager({ matching, examples }) {
-  const offset = Number(view.versus.offset) || 0,
+  const offset = skipped(),
     end = offset + examples.length;
   const turn = (sign, to, disabled, name) => button(sign, () => choose({ offset: String(Math.max(0, to)) }), { disabled, "aria-label": name });
   return make(
     "p",
     { class: "row", role: "status" },
-    turn("‹", offset - PAGE, offset === 0, t("previous")),
-    make("span", { class: "number quiet" }, matching ? t("{from} to {to} of {n}", { from: offset + 1, to: end, n: matching }) : "–"),
+    turn("‹", Math.min(offset, matching) - PAGE, offset === 0, t("previous")),
+    make("span", { class: "number quiet" }, examples.length ? t("{from} to {to} of {n}", { from: offset + 1, to: end, n: matching }) : "–"),
     turn("›", offset + PAGE, end >= matching, t("next")),
   );
 }
