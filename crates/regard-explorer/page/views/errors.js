@@ -210,8 +210,9 @@ function evidence(index) {
   const what = shown.evidence,
     of = `${encodeURIComponent(run().id)}/${what}/${encodeURIComponent(shown.part)}/${index}`;
   const name = described({ kind: "example", part: shown.part, index });
+  // Its name stands beside it.
   if (what === "picture")
-    return make("img", { class: "thumb", src: `/api/runs/${of}.png`, alt: name, loading: "lazy", width: 56, height: 56 });
+    return make("img", { class: "thumb", src: `/api/runs/${of}.png`, alt: "", loading: "lazy", width: 56, height: 56 });
   return what === "sound" && make("audio", { controls: true, preload: "none", src: `/api/runs/${of}.wav`, "aria-label": name });
 }
 
