@@ -20,6 +20,18 @@ async function found(page) {
   return results.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
 }
 
+/** Every way of looking, each of a task that has it. */
+const LOOKS = [
+  ...["ribbons", "matrix", "lines", "text", "table"].map((look) => ["translate", look]),
+  ["label", "text"],
+  ["image", "table"],
+  ["graph", "table"],
+  ["regress", "matrix"],
+  ["regress", "table"],
+  ["transcribe", "matrix"],
+  ["transcribe", "table"],
+];
+
 const VIEWS = [
   ["translate", { tab: "ask" }],
   ["label", { tab: "ask" }],
@@ -33,26 +45,70 @@ const VIEWS = [
   ["classify", { tab: "heads" }],
   ["classify", { tab: "compare" }],
   ["classify", { tab: "runs" }],
+  ["image", { tab: "errors" }],
+  ["transcribe", { tab: "errors" }],
+  ["label", { tab: "errors" }],
+  ["regress", { tab: "errors" }],
+  ["image", { tab: "compare", changes: { temperature: 0.2 }, versus: { b: "changed", part: "validation" } }],
+  ["translate", { tab: "compare", versus: { part: "validation" } }],
+  ["label", { tab: "heads" }],
 ];
 
+/** That axe-core finds nothing in both colors, those of the view last. */
+async function holds(page, theme) {
+  await page.evaluate(AXE);
+  for (const colorScheme of [theme === "dark" ? "light" : "dark", theme]) {
+    await page.emulateMedia({ colorScheme });
+    // A view may still be drawing itself.
+    let faults = [""];
+    for (let tries = 0; tries < 10 && faults.length; tries++) {
+      await page.waitForTimeout(300);
+      faults = await found(page);
+    }
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
+    assert.deepEqual(faults, [], `in ${colorScheme}`);
+  }
+}
+
 for (const [task, view] of VIEWS)
-  inEveryView(`axe-core finds nothing in ${view.tab} of ${task}`, async (page, { theme }) => {
+  inEveryView(`axe-core finds nothing in ${view.tab} of ${task}${view.versus ? ", side by side" : ""}`, async (page, { theme }) => {
     const run = await runOf(task);
     await open(page, { run: run.id, ...view });
     if (view.tab === "errors") await page.locator("table.list tbody tr").first().waitFor({ timeout: 60000 });
-    await page.evaluate(AXE);
-    // In both colors, those of the view last.
-    for (const colorScheme of [theme === "dark" ? "light" : "dark", theme]) {
-      await page.emulateMedia({ colorScheme });
-      // A view may still be drawing itself.
-      let faults = [""];
-      for (let tries = 0; tries < 10 && faults.length; tries++) {
-        await page.waitForTimeout(300);
-        faults = await found(page);
-      }
-      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
-      assert.deepEqual(faults, [], `in ${colorScheme}`);
+    if (view.versus) {
+      await page.locator("#winners [data-which]").first().waitFor({ timeout: 60000 });
+      await page.locator("#versus canvas[data-map=difference], #versus-blank").first().waitFor();
     }
+    await holds(page, theme);
+  });
+
+for (const [task, look] of LOOKS)
+  inEveryView(`axe-core finds nothing in ${task} looked at as ${look}`, async (page, { theme }) => {
+    const run = await runOf(task);
+    await open(page, { run: run.id, look });
+    assert.equal(await page.locator('.segmented [aria-checked="true"]').last().getAttribute("data-value"), look);
+    await holds(page, theme);
+  });
+
+for (const task of ["translate", "label", "image", "answer", "transcribe", "classify"])
+  inEveryView(`axe-core finds nothing in the opened folds of ${task}`, async (page, { theme }) => {
+    const run = await runOf(task);
+    await open(page, { run: run.id });
+    const folds = page.locator("details");
+    let opened = 0;
+    for (let i = 0; i < (await folds.count()); i++) {
+      const fold = folds.nth(i);
+      if (!(await fold.isVisible())) continue;
+      if (!(await fold.evaluate((one) => one.open))) await fold.locator("summary").first().click();
+      opened++;
+    }
+    assert.ok(opened >= 2, `${opened} folds`);
+    await page.waitForFunction(
+      () => [...document.querySelectorAll("details[open] > div")].every((one) => one.innerText.length > 20 && !/^Computing/.test(one.innerText)),
+      null,
+      { timeout: 60000 },
+    );
+    await holds(page, theme);
   });
 
 once("single keys can be turned off, and stay so", async (page) => {

@@ -177,6 +177,21 @@ export async function asked(run, input, changes = null) {
   return response.json();
 }
 
+/** The examples of a part as a run judged them, in their order. */
+export async function judged(run, part) {
+  for (;;) {
+    const response = await fetch(`${ADDRESS}/api/runs/${run}/parts/${part}?limit=500&sort=index&order=up`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: "{}",
+    });
+    const answer = await response.json();
+    if (response.status === 200) return answer;
+    assert.equal(response.status, 202, answer.error);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
 /** Weights that came as base64 of f32. */
 export const weights = (map) => new Float32Array(Uint8Array.from(Buffer.from(map.weights, "base64")).buffer);
 

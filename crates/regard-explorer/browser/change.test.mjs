@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { read } from "../page/state.js";
-import { answered, asked, inEveryView, open, runOf, weights } from "./browser.mjs";
+import { answered, asked, inEveryView, open, runOf, state, weights } from "./browser.mjs";
 
 const SENTENCE = { kind: "text", text: "the old man sees a well" };
 
@@ -217,4 +217,31 @@ inEveryView("what is changed is computed by the model, not by the page", async (
   await open(page, { run: run.id, input: SENTENCE, changes: { normalizer: "sparsemax" }, look: "table", map: 0 });
   const shown = await page.locator(".numbers td").allInnerTexts();
   assert.equal(shown.filter((text) => text === "0").length, first(sparse)[0].filter((weight) => weight === 0).length);
+});
+
+inEveryView("what a link changes and the model does not have is said to change nothing", async (page) => {
+  const { runs } = await state();
+  let tried = 0;
+  for (const run of runs.filter((one) => one.ready && !one.training)) {
+    const { scenes } = await asked(run.id, run.samples[0]);
+    const place = scenes.flatMap(({ scene }) => (scene.weights || scene).maps).find((map) => map.place && map.place.head !== null)?.place;
+    if (!place) continue;
+    const { site, layer, head } = place;
+    const heads = [
+      { site, layer, head },
+      { site, layer: 77, head },
+      { site: site === "encoder" ? "hops" : "encoder", layer: 55, head: 0 },
+    ];
+    await open(page, { run: run.id, input: run.samples[0], changes: { heads } });
+    await page.reload();
+    await page.locator(".change li").nth(2).waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".change li .idle").length === 2);
+    assert.deepEqual(
+      await page.locator(".change li").evaluateAll((all) => all.map((one) => Boolean(one.querySelector(".idle")))),
+      [false, true, true],
+      run.id,
+    );
+    tried++;
+  }
+  assert.ok(tried >= 8, `${tried} runs`);
 });

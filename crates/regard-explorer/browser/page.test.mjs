@@ -248,6 +248,7 @@ test("a view that is written as a link is read as the same view", () => {
     theme: "dark",
     epoch: 7,
     errors: { label: "neg", text: "&" },
+    versus: { b: "translate-2", part: "test" },
   };
   assert.deepEqual(read(written(view)), view);
   assert.doesNotMatch(written({ ...view, input: { kind: "bytes", name: "a.png", base64: "secret" } }), /secret|bytes/);

@@ -13,7 +13,7 @@ const WIDTH = 400,
   BOTTOM = 26;
 
 /** A number on an axis. @param {number} value */
-const tick = (value) =>
+export const tick = (value) =>
   value === 0
     ? "0"
     : Math.abs(value) >= 1000 || Math.abs(value) < 0.001
@@ -21,7 +21,7 @@ const tick = (value) =>
       : String(Number(value.toPrecision(3)));
 
 /** Round places on an axis. @param {number} low @param {number} high */
-function ticks(low, high, most = 4) {
+export function ticks(low, high, most = 4) {
   const raw = (high - low) / most,
     power = 10 ** Math.floor(Math.log10(raw || 1));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= raw) || power;

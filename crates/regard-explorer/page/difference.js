@@ -12,12 +12,11 @@ export function pieces(text) {
 }
 
 /**
- * The longest common subsequence, as what stayed, went and came.
- * @param {string} before @param {string} after
- * @returns {{kind: string, text: string}[]}
+ * The longest common subsequence of two lists: pairs of places, null where one has nothing.
+ * @param {string[]} a @param {string[]} b
+ * @returns {[number | null, number | null][]}
  */
-export function differenceOf(before, after) {
-  const [a, b] = [pieces(before).slice(0, 2000), pieces(after).slice(0, 2000)];
+export function aligned(a, b) {
   const width = b.length + 1;
   const lengths = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--) {
@@ -28,20 +27,31 @@ export function differenceOf(before, after) {
           : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
     }
   }
-  const out = [];
-  const add = (kind, text) => {
-    const last = out[out.length - 1];
-    if (last?.kind === kind) last.text += text;
-    else out.push({ kind, text });
-  };
+  const out = /** @type {[number | null, number | null][]} */ ([]);
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) {
-      add("same", a[i++]);
-      j++;
-    } else if (j >= b.length || (i < a.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1]))
-      add("removed", a[i++]);
-    else add("added", b[j++]);
+    if (i < a.length && j < b.length && a[i] === b[j]) out.push([i++, j++]);
+    else if (j >= b.length || (i < a.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1]))
+      out.push([i++, null]);
+    else out.push([null, j++]);
+  }
+  return out;
+}
+
+/**
+ * What stayed, went and came.
+ * @param {string} before @param {string} after
+ * @returns {{kind: string, text: string}[]}
+ */
+export function differenceOf(before, after) {
+  const [a, b] = [pieces(before).slice(0, 2000), pieces(after).slice(0, 2000)];
+  const out = [];
+  for (const [i, j] of aligned(a, b)) {
+    const kind = i === null ? "added" : j === null ? "removed" : "same",
+      last = out[out.length - 1];
+    const text = i === null ? b[j] : a[i];
+    if (last?.kind === kind) last.text += text;
+    else out.push({ kind, text });
   }
   return out;
 }

@@ -40,6 +40,7 @@ const KNOWN = [
   "{place}: no call of that attention was for a single sequence",
   "{place}: the rows of that attention have different lengths; its output can be taken instead",
   "{name}: damaged image: {what}",
+  "one of the two has no such head to take away: layer {layer}, head {head}",
 ].map((words) => ({
   words: SHORTER[words] || words,
   pattern: new RegExp(`^${words.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "su"),

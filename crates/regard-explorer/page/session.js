@@ -122,6 +122,7 @@ export async function chooseRun(id) {
       look: "",
       epoch: null,
       errors: {},
+      versus: {},
       tab: !next.ready ? "training" : view.tab === "runs" ? "ask" : view.tab,
       input: fits ? view.input : next.samples[0] || null,
     },

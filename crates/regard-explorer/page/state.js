@@ -10,7 +10,7 @@
  *   patches?: Patch[]}} Changes
  * @typedef {{runs: string[], tab: string, input: Input | null, from: Input | null, changes: Changes,
  *   scene: number, map: string, look: string, lang: string, theme: string, epoch: number | null,
- *   errors: Record<string, string>}} View
+ *   errors: Record<string, string>, versus: Record<string, string>}} View
  */
 
 /** @type {View} */
@@ -27,6 +27,7 @@ const EMPTY = {
   theme: "",
   epoch: null,
   errors: {},
+  versus: {},
 };
 
 /** @type {View} */
@@ -85,8 +86,8 @@ const changesOf = (value) =>
     ? Object.fromEntries(Object.entries(value).filter(([key, one]) => Object.hasOwn(CHANGES, key) && CHANGES[key](one)))
     : {};
 
-/** What is filtered among the errors: words alone. @param {any} value @returns {Record<string, string>} */
-const errorsOf = (value) =>
+/** What is chosen among errors, or of two sides: words alone. @param {any} value @returns {Record<string, string>} */
+const wordsOf = (value) =>
   isRecord(value) ? Object.fromEntries(Object.entries(value).filter(([, one]) => typeof one === "string")) : {};
 
 /** @param {string} hash @returns {View} */
@@ -105,7 +106,8 @@ export function read(hash) {
     lang: text("lang"),
     theme: text("theme"),
     epoch: from.has("epoch") ? Number(text("epoch")) || null : null,
-    errors: errorsOf(parsed(from.get("errors"))),
+    errors: wordsOf(parsed(from.get("errors"))),
+    versus: wordsOf(parsed(from.get("versus"))),
   };
 }
 
@@ -123,7 +125,8 @@ export function written(of = view) {
   for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"]))
     if (of[key]) out.set(key, of[key]);
   if (of.epoch) out.set("epoch", String(of.epoch));
-  if (Object.keys(of.errors).length) out.set("errors", JSON.stringify(of.errors));
+  for (const key of /** @type {("errors" | "versus")[]} */ (["errors", "versus"]))
+    if (Object.keys(of[key]).length) out.set(key, JSON.stringify(of[key]));
   return `#${out}`;
 }
 

@@ -6,8 +6,10 @@ use crate::difference::difference;
 use crate::measures::measures;
 use crate::refusal::Refusal;
 use crate::rollout::rollouts;
+use regard::attention::recorded;
 use regard_picture::scene::{Map, Scene};
 use regard_tasks::Error;
+use regard_tasks::inspect::Unmet;
 use regard_tasks::task::{Input, Method, Model, Prediction};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -58,9 +60,14 @@ impl Ready {
             Err(Error::Stopped) => return Err(Error::Stopped.into()),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        let before = match self.changes.is_none() {
-            true => None,
-            false => Some(predict(model, input)?),
+        let (before, unmet) = match self.changes.is_none() {
+            true => (None, Unmet::default()),
+            // What names heads and cells may name some that are not there.
+            false if !self.changes.heads.is_empty() || !self.changes.cells.is_empty() => {
+                let (before, calls) = recorded(|| predict(model, input));
+                (Some(before?), Unmet::of(&self.changes, &calls))
+            }
+            false => (Some(predict(model, input)?), Unmet::default()),
         };
         let difference = before.as_ref().map(|before| difference(before, &prediction));
         let sound = match input {
@@ -80,6 +87,7 @@ impl Ready {
             "text": text,
             "prediction": prediction,
             "before": before,
+            "unmet": unmet,
             "difference": difference,
             "truth": self.run.truth(model, input),
             "scenes": described(&scenes),

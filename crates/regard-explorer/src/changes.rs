@@ -73,7 +73,21 @@ impl Changes {
         Ok(Intervention { patches, ..self.plain() })
     }
 
-    fn plain(self) -> Intervention {
+    /// What is changed over a whole part, as a name for it; empty where nothing is. Refuses what is
+    /// meant for a single input: its cells, and heads put from another one.
+    pub(crate) fn of_a_part(&self) -> Result<String, Refusal> {
+        if !self.cells.is_empty() || !self.patches.is_empty() {
+            return Err(Refusal::bad(
+                "cells, and heads from another input, are changed for one input alone; a whole part \
+                 can be judged with another normalizer, temperature or window, and without heads",
+            ));
+        }
+        let all = (&self.normalizer, self.temperature, self.window, &self.heads);
+        let none = self.clone().plain().is_none();
+        Ok(if none { String::new() } else { format!("{all:?}") })
+    }
+
+    pub(crate) fn plain(self) -> Intervention {
         Intervention {
             normalizer: self.normalizer.map(Into::into),
             temperature: self.temperature,

@@ -1,12 +1,18 @@
 //! The examples of a part, by what went wrong: sorted by loss, filtered by label, length and text.
 
+use crate::answer::predict;
 use crate::background::{Background, waiting};
+use crate::changes::Changes;
+use crate::evidence::{evidence, groups, residuals};
 use crate::input::part;
 use crate::refusal::Refusal;
 use crate::runs::OneRun;
 use crate::worker::{Progress, caught};
+use axum::http::StatusCode;
+use regard::attention::{HeadRef, Intervention, recorded};
+use regard_tasks::inspect::Unmet;
 use regard_tasks::metric::Judged;
-use regard_tasks::task::Part;
+use regard_tasks::task::{Input, Model, Part};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +26,20 @@ pub(crate) struct Judgements {
     background: Arc<Background>,
 }
 
-/// A run, its checkpoint and a part.
-type Key = (String, u64, &'static str);
+/// Parts judged with something changed that are remembered: there is no end to what can be changed.
+const MOST_CHANGED: usize = 8;
+
+/// What was judged: a run, its checkpoint, what is changed of it (nothing: empty), and a part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    run: String,
+    generation: u64,
+    changes: String,
+    part: &'static str,
+}
 
 #[derive(Clone)]
-enum State {
+pub(crate) enum State {
     Running(Arc<Mutex<Progress>>),
     Done(Arc<Vec<Judged>>),
     Failed(Refusal),
@@ -136,7 +151,7 @@ impl Judgements {
         query: &str,
     ) -> Result<Result<Value, Value>, Refusal> {
         let (part, query) = (part(part_name)?, Query::read(query)?);
-        told(self.state(run, part)?, run, part, &query)
+        told(self.state(run, part, Changes::default())?, run, part, &query)
     }
 
     /// The same where it was begun before; none where it was not. Computes nothing.
@@ -148,16 +163,30 @@ impl Judgements {
     ) -> Result<Option<Result<Value, Value>>, Refusal> {
         let (part, query) = (part(part_name)?, Query::read(query)?);
         let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = all.iter().filter(|((id, _, of), _)| *id == run.id && *of == name(part));
-        let state = newest.max_by_key(|((_, generation, _), _)| *generation);
+        let same =
+            |key: &Key| key.run == run.id && key.part == name(part) && key.changes.is_empty();
+        let newest = all.iter().filter(|(key, _)| same(key));
+        let state = newest.max_by_key(|(key, _)| key.generation);
         let state = state.map(|(_, state)| state.clone());
         drop(all);
         state.map(|state| told(state, run, part, &query)).transpose()
     }
 
-    fn state(&self, run: &Arc<OneRun>, part: Part) -> Result<State, Refusal> {
+    /// What is known of a part, with something changed of the model or nothing; begins what is not.
+    /// Refuses changes that are meant for a single input.
+    pub(crate) fn state(
+        &self,
+        run: &Arc<OneRun>,
+        part: Part,
+        changes: Changes,
+    ) -> Result<State, Refusal> {
         let loaded = run.loaded()?;
-        let key = (run.id.clone(), loaded.generation, name(part));
+        let key = Key {
+            run: run.id.clone(),
+            generation: loaded.generation,
+            changes: changes.of_a_part()?,
+            part: name(part),
+        };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = known.get(&key) {
             let state = state.clone();
@@ -168,10 +197,15 @@ impl Judgements {
             return Ok(state);
         }
         // An older checkpoint's are asked for no more.
-        known.retain(|(id, generation, _), _| *id != run.id || *generation == loaded.generation);
+        known.retain(|of, _| of.run != run.id || of.generation == loaded.generation);
+        let done =
+            |of: &Key, state: &State| !of.changes.is_empty() && !matches!(state, State::Running(_));
+        if known.iter().filter(|(of, state)| done(of, state)).count() >= MOST_CHANGED {
+            known.retain(|of, state| !done(of, state));
+        }
         let progress = waiting();
         let (all, of) = (self.known.clone(), key.clone());
-        let judge = move || caught(|| Ok(loaded.model.judge(part)?));
+        let judge = move || caught(|| judge(&*loaded.model, part, &changes.plain()));
         let done = move |judged: Result<Vec<Judged>, Refusal>| {
             let state = match judged {
                 Ok(judged) => State::Done(Arc::new(judged)),
@@ -185,6 +219,23 @@ impl Judgements {
         known.insert(key, running.clone());
         Ok(running)
     }
+}
+
+/// Every example of a part, with something changed. Refuses heads that the model does not have.
+fn judge(model: &dyn Model, part: Part, changes: &Intervention) -> Result<Vec<Judged>, Refusal> {
+    if !changes.heads.is_empty() {
+        let (first, calls) = recorded(|| predict(model, &Input::example(part, 0)));
+        first?;
+        if let Some(&at) = Unmet::of(changes, &calls).heads.first() {
+            let HeadRef { layer, head, .. } = changes.heads[at];
+            let [layer, head] =
+                [layer, head].map(|n| n.map_or("*".into(), |n| (n + 1).to_string()));
+            let what =
+                format!("one of the two has no such head to take away: layer {layer}, head {head}");
+            return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, what));
+        }
+    }
+    Ok(changes.during(|| model.judge(part))?)
 }
 
 /// What a query asks of a part, or how far its computation has come.
@@ -203,12 +254,13 @@ fn told(
         State::Done(all) => {
             let mut found = found(part, &all, query);
             found["notes"] = json!(notes(&all, run));
+            found["evidence"] = json!(evidence(run, part, all.len())?);
             Ok(Ok(found))
         }
     }
 }
 
-fn name(part: Part) -> &'static str {
+pub(crate) fn name(part: Part) -> &'static str {
     match part {
         Part::Training => "train",
         Part::Validation => "validation",
@@ -227,17 +279,21 @@ fn found(part: Part, all: &[Judged], query: &Query) -> Value {
             "output": one.output,
             "loss": one.loss,
             "length": one.length,
-            "right": one.is_right(),
+            // A number is nearer to the truth or further off, and never the same to the last digit.
+            "right": one.numbers.is_none().then(|| one.is_right()),
         })
     };
     let confusion = confusion(all);
     let labels = confusion.as_ref().map_or(json!([]), |confusion| confusion["labels"].clone());
+    let page: Vec<Value> = page.map(one).collect();
     json!({
         "part": name(part),
         "measure": "loss",
         "count": all.len(),
         "matching": chosen.len(),
-        "examples": page.map(one).collect::<Vec<_>>(),
+        "examples": page,
+        "groups": groups(all),
+        "residuals": residuals(all),
         "labels": labels,
         "confusion": confusion,
     })
@@ -318,6 +374,7 @@ mod tests {
             loss,
             length: input.split(' ').count(),
             labels: vec![(truth.into(), output.into())],
+            ..Judged::default()
         };
         vec![
             one(0, "a good film", 0.1, "pos", "pos"),

@@ -13,7 +13,8 @@
 //! | `matters.rs` | what the answer depends on: every head off, every word forbidden |
 //! | `background.rs`, `studies.rs` | the thread for whole parts, and what is found of them |
 //! | `cache.rs` | what was answered before |
-//! | `errors.rs` | the examples of a part by what went wrong |
+//! | `errors.rs`, `versus.rs` | the examples of a part by what went wrong, and by which of two models is right |
+//! | `evidence.rs` | the picture, the sound and the words behind errors |
 //! | `events.rs` | a training while it runs |
 //! | `save.rs`, `numbers.rs` | a view as a file: a picture, an animation, its weights |
 //! | `predict.rs`, `openapi.json` | the prediction alone |
@@ -36,6 +37,7 @@ mod connections;
 mod difference;
 mod errors;
 mod events;
+mod evidence;
 mod form;
 mod guard;
 mod input;
@@ -54,6 +56,7 @@ mod server;
 mod shelf;
 mod studies;
 mod token;
+mod versus;
 mod worker;
 
 pub use limits::Limits;

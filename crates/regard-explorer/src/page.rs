@@ -59,10 +59,13 @@ const FILES: &[(&str, &[u8])] = &[
     file!("views/numbers.js"),
     file!("views/patches.js"),
     file!("views/ribbons.js"),
+    file!("views/residuals.js"),
     file!("views/sound.js"),
     file!("views/stage.js"),
     file!("views/text.js"),
     file!("views/training.js"),
+    file!("views/versus.js"),
+    file!("views/winners.js"),
     file!("words.js"),
     ("draw.js", regard_picture::picture::DRAW_MODULE.as_bytes()),
 ];

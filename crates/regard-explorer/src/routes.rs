@@ -12,11 +12,13 @@ use crate::refusal::{Refusal, bytes_response, json_response};
 use crate::runs::{OneRun, Runs};
 use crate::save::Form;
 use crate::studies::{Studies, Study};
+use crate::versus::Contest;
 use crate::worker::Worker;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use regard_data::files::wav_bytes;
+use regard_picture::picture::image;
 use regard_tasks::run::Snapshot;
 use regard_tasks::task::Input;
 use serde_json::{Value, json};
@@ -95,7 +97,8 @@ impl Explorer {
                 self.studies.known(self.runs.get(id)?, study_named(study), part).map(judged)
             }
             ["runs", id, "sound", part, file] => self.sound(id, part, file).await,
-            ["ask" | "saliency" | "beam" | "save" | "matters"] => Err(Refusal::new(
+            ["runs", id, "picture", part, file] => self.picture(id, part, file).await,
+            ["ask" | "saliency" | "beam" | "save" | "matters" | "versus"] => Err(Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this is asked by POST, with the question as JSON",
             )),
@@ -123,6 +126,7 @@ impl Explorer {
             "/api/saliency" => ("saliency", Ready::saliency),
             "/api/beam" => ("beam", Ready::search_tree),
             "/api/save" => return self.save(request).await,
+            "/api/versus" => return self.versus(request).await,
             "/api/matters" => {
                 let (question, held) =
                     self.room.json_body::<Question>(request, &self.limits).await?;
@@ -182,6 +186,17 @@ impl Explorer {
         Ok(judged(self.worker.run(None, answer).await?))
     }
 
+    /// Which of two models is right for which example of a part, or how far that is; begins it.
+    async fn versus(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
+        let (contest, held) = self.room.json_body::<Contest>(request, &self.limits).await?;
+        let own = self.clone();
+        let work = move || {
+            let _held = held;
+            contest.answer(&own.runs, &own.judgements)
+        };
+        Ok(judged(self.worker.run(None, work).await?))
+    }
+
     /// That the server lives; nothing is waited for.
     fn health(&self) -> Value {
         json!({
@@ -229,7 +244,7 @@ impl Explorer {
     async fn sound(&self, id: &str, name: &str, file: &str) -> Result<Response, Refusal> {
         let run = self.runs.get(id)?.clone();
         let part = part(name)?;
-        let index = file.strip_suffix(".wav").and_then(|index| index.parse::<usize>().ok());
+        let index = index_in(file, ".wav");
         let index = index.ok_or_else(|| Refusal::not_found("a sound is called 17.wav"))?;
         let work = move || {
             let sound = run.loaded()?.model.abilities().sound(&Input::example(part, index))?;
@@ -238,6 +253,25 @@ impl Explorer {
         };
         Ok(bytes_response("audio/wav", self.worker.run(None, work).await?))
     }
+
+    /// The picture of an example as a PNG file.
+    async fn picture(&self, id: &str, name: &str, file: &str) -> Result<Response, Refusal> {
+        let run = self.runs.get(id)?.clone();
+        let part = part(name)?;
+        let index = index_in(file, ".png");
+        let index = index.ok_or_else(|| Refusal::not_found("a picture is called 17.png"))?;
+        let work = move || {
+            let seen = run.loaded()?.model.abilities().picture(&Input::example(part, index))?;
+            let seen = seen.ok_or_else(|| Refusal::not_found("this example is no picture"))?;
+            Ok(image(&seen)?)
+        };
+        Ok(bytes_response("image/png", self.worker.run(None, work).await?))
+    }
+}
+
+/// The number of an example in a file's name, such as `17.wav`.
+fn index_in(file: &str, ending: &str) -> Option<usize> {
+    file.strip_suffix(ending)?.parse().ok()
 }
 
 fn study_named(name: &str) -> Study {

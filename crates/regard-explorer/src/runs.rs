@@ -102,6 +102,10 @@ impl OneRun {
         if let Some(known) = self.shelf.take(&self.id).filter(|known| known.stamp == stamp) {
             return Ok(known);
         }
+        if stamp.is_none() && !self.run.path("run.json").is_file() {
+            let what = "the folder of this run is no longer there";
+            return Err(Refusal::new(StatusCode::GONE, what));
+        }
         if stamp.is_none() {
             let what = "no epoch of this run has been validated yet: there is no model to ask";
             return Err(Refusal::new(StatusCode::CONFLICT, what));

@@ -547,3 +547,134 @@ fn what_matters_is_every_head_layer_and_word_and_what_was_not_tried_is_counted()
     let long = matters("tags", text(&"the old man ".repeat(40)));
     assert_eq!((long["words"].as_array().unwrap().len(), &long["all"]["words"]), (96, &json!(120)));
 }
+
+/// What comes of two runs over a part, once it is there.
+fn versus(server: &Server, question: &Value) -> Value {
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        let answer = post(server, "/api/versus", question);
+        match answer.status {
+            200 => return answer.json(),
+            202 => assert!(Instant::now() < end, "{}", answer.json()),
+            _ => return json!({ "status": answer.status, "error": answer.error() }),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The examples of a part as one run judged them.
+fn judged(server: &Server, run: &str, part: &str) -> Vec<Value> {
+    let path = format!("/api/runs/{run}/parts/{part}?limit=500&sort=index&order=up");
+    loop {
+        let answer = post(server, &path, &json!({}));
+        if answer.status == 200 {
+            return answer.json()["examples"].as_array().unwrap().clone();
+        }
+        assert_eq!(answer.status, 202, "{}", answer.error());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn of_two_runs_it_is_told_which_is_right_for_which_example_of_a_part() {
+    let small = ["epochs=1", "hidden=8", "embedding=8"];
+    let with = |settings: &[&'static str]| [&small[..], settings].concat();
+    let (a, b, c) = (with(&["size=60"]), with(&["size=60", "epochs=6"]), with(&["size=90"]));
+    let runs = [("a", "classify", &a[..]), ("b", "classify", &b[..]), ("c", "classify", &c[..])];
+    let Served { server, folder: _folder } = &explorer(&runs);
+    let ask = |other: Value, which: Value| {
+        let question = json!({ "a": { "run": "a" }, "b": other, "part": "train", "which": which });
+        versus(server, &question)
+    };
+    let found = ask(json!({ "run": "b" }), Value::Null);
+    let (of_a, of_b) = (judged(server, "a", "train"), judged(server, "b", "train"));
+    let mut counts = [0u64; 4];
+    for (x, y) in of_a.iter().zip(&of_b) {
+        assert_eq!(x["input"], y["input"]);
+        let place = match (x["right"] == true, y["right"] == true) {
+            (true, false) => 0,
+            (false, true) => 1,
+            (true, true) => 2,
+            (false, false) => 3,
+        };
+        counts[place] += 1;
+    }
+    let told = ["a", "b", "both", "neither"].map(|which| found["counts"][which].as_u64().unwrap());
+    assert_eq!(told, counts);
+    assert!(counts[1] > 0 && found["count"] == of_a.len(), "{found}");
+    let wins = ask(json!({ "run": "b" }), json!("b"));
+    let wins = wins["examples"].as_array().unwrap();
+    assert_eq!(wins.len() as u64, counts[1].min(50));
+    assert!(wins.iter().all(|one| one["a"]["right"] == false && one["b"]["right"] == true));
+    // Other data: what both were given is compared, the rest is counted, and the options are named.
+    let other = ask(json!({ "run": "c" }), Value::Null);
+    let count = other["count"].as_u64().unwrap_or(0);
+    if other["status"].is_null() {
+        assert_eq!(other["left_out"][0], of_a.len() as u64 - count);
+        assert!(!other["differing"].as_array().unwrap().is_empty(), "{other}");
+    }
+    // Changed: over a part no cell is meant, and no head that is not there.
+    let changed = |changes: Value| ask(json!({ "run": "a", "changes": changes }), Value::Null);
+    let warm = changed(json!({ "temperature": 0.01 }));
+    assert_eq!(warm["count"], of_a.len());
+    let same = changed(json!({ "temperature": 1.0 }));
+    assert_eq!([&same["counts"]["a"], &same["counts"]["b"]], [0, 0]);
+    let place =
+        json!({ "site": "pooling", "layer": 0, "head": 0, "row": 0, "column": 0, "bias": null });
+    for (changes, why) in [
+        (json!({ "cells": [place] }), "for one input alone"),
+        (json!({ "heads": [{ "site": "encoder", "layer": 7, "head": 0 }] }), "layer 8, head 1"),
+        (json!({ "temperature": -1 }), "temperature"),
+    ] {
+        let refused = changed(changes);
+        let error = refused["error"].as_str().unwrap_or_default();
+        assert!(error.contains(why), "{why}: {refused}");
+    }
+}
+
+#[test]
+fn a_run_that_was_deleted_while_it_is_open_is_said_to_be_gone() {
+    let small = ["size=40", "epochs=1", "hidden=8", "embedding=8"];
+    let Served { server, folder } =
+        &explorer(&[("here", "classify", &small), ("gone", "classify", &small)]);
+    let ask = |run: &str| {
+        let question = json!({ "run": run, "input": { "kind": "text", "text": "a bird" } });
+        post(server, "/api/ask", &question)
+    };
+    assert_eq!(ask("gone").status, 200);
+    std::fs::remove_dir_all(folder.path().join("gone")).unwrap();
+    let answer = ask("gone");
+    assert_eq!(answer.status, 410);
+    assert!(answer.error().contains("no longer there"), "{}", answer.error());
+    assert_eq!(get(server, "/api/state").json()["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(ask("here").status, 200);
+}
+
+#[test]
+fn runs_that_are_asked_other_questions_are_not_compared() {
+    let server = &served().server;
+    for (a, b, status) in [("words", "moods", 400), ("moods", "tones", 400), ("words", "none", 404)]
+    {
+        let question = json!({ "a": { "run": a }, "b": { "run": b }, "part": "validation" });
+        assert_eq!(versus(server, &question)["status"], status, "{a} {b}");
+    }
+    let question = json!({ "a": { "run": "words" }, "b": { "run": "fixed" }, "part": "middle" });
+    assert_eq!(versus(server, &question)["status"], 400);
+    let found = versus(
+        server,
+        &json!({ "a": { "run": "words" }, "b": { "run": "fixed" }, "part": "test" }),
+    );
+    assert_eq!(found["beam"], 3, "{found}");
+}
+
+#[test]
+fn a_change_of_what_a_model_does_not_have_is_told() {
+    let text = json!({ "kind": "text", "text": "the old man sees a well" });
+    let head = |site: &str, layer: usize, head: usize| json!({ "site": site, "layer": layer, "head": head });
+    let cell = |row: usize, column: usize| json!({ "site": "encoder", "layer": 0, "head": 1, "row": row, "column": column, "bias": null });
+    let heads =
+        [head("encoder", 1, 1), head("encoder", 2, 0), head("encoder", 0, 2), head("hops", 0, 0)];
+    let cells = [cell(2, 3), cell(70, 0), cell(0, 70)];
+    let answer = ask("heads", text, json!({ "heads": heads, "cells": cells }));
+    assert_eq!(answer["unmet"], json!({ "heads": [1, 2, 3], "cells": [1, 2] }));
+}

@@ -375,6 +375,9 @@ function patchOf(one) {
 /** What is changed, to be taken back one by one. */
 function list() {
   const { heads = [], cells = [], patches = [] } = view.changes;
+  // What a link names need not be there, and a shorter sentence has fewer words.
+  const unmet = session.answer?.unmet;
+  const idle = (kind, place) => unmet?.[kind]?.includes(place) && make("span", { class: "idle" }, ` (${t("not there: it changes nothing")})`);
   if (!heads.length && !cells.length && !patches.length) return null;
   const back = (label, act) =>
     button("✕", act, { class: "plain", "aria-label": t("take back: {what}", { what: label }) });
@@ -385,19 +388,21 @@ function list() {
     make(
       "ul",
       {},
-      heads.map((head) =>
+      heads.map((head, place) =>
         make(
           "li",
           {},
           `${t("off")}: ${headName(head)}`,
+          idle("heads", place),
           back(headName(head), () => toggleHead(head)),
         ),
       ),
-      cells.map((cell) =>
+      cells.map((cell, place) =>
         make(
           "li",
           {},
           cellName(cell),
+          idle("cells", place),
           back(cellName(cell), () => allowCell(cell)),
         ),
       ),

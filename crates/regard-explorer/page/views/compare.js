@@ -1,7 +1,6 @@
 // Several runs on the same input, side by side: output, attention, measures, curves, cost.
 
 import { drawn, isPicture } from "../drawn.js";
-import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, key, linesOf, scoresOf } from "../chart.js";
 import { HEAT, Sheet, blocksOf, painted, rangeOf, written } from "../draw.js";
@@ -14,6 +13,7 @@ import { colors, paper } from "../theme.js";
 import { expected, mark, marked, verdictOf } from "../verdict.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
+import { enterVersus, leaveVersus, sameAsked, unmetNote, updateVersus } from "./versus.js";
 
 /** Measures of which less is better. */
 const LESS = new Set(["perplexity", "loss", "WER", "CER", "MSE", "RMSE", "MAE", "mean squared error"]);
@@ -27,6 +27,7 @@ let asked = "";
 export function enter(panel) {
   parts = {
     choose: make("div", { class: "row" }),
+    versus: make("div", { class: "stack" }),
     cards: make("div", { class: "cards" }),
     table: make("div", { class: "scroll" }),
     charts: make("div", { class: "charts" }),
@@ -44,6 +45,7 @@ export function enter(panel) {
     make(
       "div",
       { class: "stack" },
+      parts.versus,
       parts.choose,
       parts.cards,
       make("div", { class: "card" }, make("h2", {}, t("Measures and cost")), parts.table),
@@ -52,18 +54,21 @@ export function enter(panel) {
     ),
   );
   draw();
+  enterVersus(parts.versus);
   askAll();
   // A training may have gone on since the page was opened.
   refresh().then(() => parts && draw());
 }
 
 export function leave() {
+  leaveVersus();
   parts = null;
 }
 
 /** @param {Set<string>} changed */
 export function update(changed) {
   if (!parts) return;
+  updateVersus(changed);
   if (changed.has("input") || changed.has("changes")) askAll();
   if (changed.has("theme") || changed.has("size")) draw();
 }
@@ -81,26 +86,22 @@ async function askAll() {
   asked = now;
   answers = new Map();
   if (!isAskable(view.input)) return drawCards();
-  await Promise.all(
-    chosen().map(async (one, place) => {
-      try {
-        // A change names layers and heads; a run that lacks them is asked without.
-        const answer = await api
-          .post("/api/ask", { run: one.id, ...request }, `compare-${place}`)
-          .catch((error) =>
-            request.changes && error.status === 422
-              ? api.post("/api/ask", { run: one.id, input: request.input, changes: null }, `compare-${place}`)
-              : Promise.reject(error),
-          );
-        if (!answer || asked !== now) return;
-        answer.scenes = api.decoded(answer.scenes);
-        answers.set(one.id, { answer, refusal: "" });
-      } catch (error) {
-        answers.set(one.id, { answer: null, refusal: sentence(error) });
-      }
-      drawCards();
-    }),
-  );
+  const ask = async (one, place, first) => {
+    try {
+      const answer = await sameAsked({ run: one, changes: request.changes, name: one.name }, first, `compare-${place}`);
+      if (!answer || asked !== now) return null;
+      answers.set(one.id, { answer, refusal: "" });
+    } catch (error) {
+      if (asked !== now) return null;
+      answers.set(one.id, { answer: null, refusal: sentence(error) });
+    }
+    drawCards();
+    return answers.get(one.id)?.answer;
+  };
+  // What the first was asked is asked of the others: their data may have another example at its place.
+  const [head, ...rest] = chosen();
+  const first = head && (await ask(head, 0, null));
+  await Promise.all(rest.map((one, place) => ask(one, place + 1, first)));
   return undefined;
 }
 
@@ -185,6 +186,11 @@ function card(one, truth) {
               mark(verdict),
             ),
             expected(verdict),
+            answer.unchanged &&
+              make("p", { class: "quiet small" }, t("Asked without the changes: {why}", { why: answer.unchanged })),
+            unmetNote(answer),
+            answer.elsewhere &&
+              make("p", { class: "quiet small" }, t("Its data have another example at this place; it was asked the same text.")),
             found
               ? [
                   small(scene, found),

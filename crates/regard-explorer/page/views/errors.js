@@ -9,6 +9,7 @@ import { run, sentence, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
 import { t } from "../words.js";
+import { residualsCard } from "./residuals.js";
 
 const PAGE = 50;
 const PARTS = { train: "training", training: "training", validation: "validation", test: "test" };
@@ -158,7 +159,8 @@ function drawFilters() {
       ["up", t("least first")],
     ]),
     labels.length > 0 && [selected("label", t("Label"), named), selected("predicted", t("Predicted"), named)],
-    selected("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
+    // A number is nearer to the truth or further off, and never right.
+    !shown?.residuals && selected("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
     typed("shortest", t("Length from"), "number", { min: 0 }),
     typed("longest", t("to"), "number", { min: 0 }),
     typed("text", t("Contains"), "search"),
@@ -183,7 +185,7 @@ function line(example) {
   const row = make(
     "tr",
     { class: "open", "data-index": example.index },
-    make("td", { dir: "auto" }, look),
+    make("td", { dir: "auto" }, evidence(example.index), look),
     // On a telephone a table has no head: each says what it is.
     make("td", { dir: "auto", "data-name": t("Expected") }, clipped(example.truth ?? "–")),
     make(
@@ -199,8 +201,19 @@ function line(example) {
     make("td", { class: "number", "data-name": t("length") }, example.length),
     make("td", { class: "number quiet", "data-name": t("number") }, `${example.index + 1}`),
   );
-  row.addEventListener("click", (event) => event.target.closest("button") || open(example.index));
+  row.addEventListener("click", (event) => event.target.closest("button, audio") || open(example.index));
   return row;
+}
+
+/** What an example looks or sounds like. @param {number} index */
+function evidence(index) {
+  const what = shown.evidence,
+    of = `${encodeURIComponent(run().id)}/${what}/${encodeURIComponent(shown.part)}/${index}`;
+  const name = described({ kind: "example", part: shown.part, index });
+  // Its name stands beside it.
+  if (what === "picture")
+    return make("img", { class: "thumb", src: `/api/runs/${of}.png`, alt: "", loading: "lazy", width: 56, height: 56 });
+  return what === "sound" && make("audio", { controls: true, preload: "none", src: `/api/runs/${of}.wav`, "aria-label": name });
 }
 
 /** How many there are, and the pages of them. */
@@ -249,8 +262,14 @@ function draw() {
       ? table(/** @type {any} */ (heads), shown.examples.map(line), { class: "list" })
       : make("p", { class: "quiet card" }, t("No example is like that.")),
   );
-  fill(parts.side, shown.confusion && [groups(shown.confusion), confusion(shown.confusion)]);
-  if (shown.labels?.length && !run().input.labels.length) drawFilters();
+  const { confusion: matrix, residuals } = shown;
+  fill(
+    parts.side,
+    residuals && residualsCard(residuals, open),
+    (matrix || shown.groups.length > 0) && groups(shown.groups, matrix),
+    matrix && confusion(matrix),
+  );
+  if ((shown.labels?.length && !run().input.labels.length) || residuals) drawFilters();
 }
 
 /** An input that is named by its place is told as everywhere on the page: the first is number 1. */
@@ -262,31 +281,35 @@ function named(text) {
 const clipped = (text) =>
   isPicture(text) ? drawn(text) : [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
 
-/** The confusions that occur most, each a click away from its examples. */
-function groups({ labels, counts }) {
-  const all = labels.flatMap((truth, i) =>
-    labels.map((predicted, j) => ({ truth, predicted, n: i === j ? 0 : counts[i][j] })),
-  );
-  const most = all.filter(({ n }) => n > 0).sort((a, b) => b.n - a.n);
-  const total = counts.flat().reduce((sum, n) => sum + n, 0),
-    wrong = most.reduce((sum, { n }) => sum + n, 0);
+/** The confusions that occur most, each a click away from its examples, with the words they have in common. */
+function groups(most, matrix) {
+  const counts = matrix?.counts || [],
+    total = counts.flat().reduce((sum, n) => sum + n, 0),
+    wrong = total - counts.reduce((sum, row, i) => sum + row[i], 0);
+  const one = ({ truth, predicted, n, words }) => {
+    const on = view.errors.label === truth && view.errors.predicted === predicted;
+    return make(
+      "li",
+      {},
+      button(
+        [make("b", {}, truth), ` → ${predicted}, ${n}`],
+        () => filter(on ? { label: "", predicted: "" } : { label: truth, predicted }),
+        { "aria-pressed": String(on) },
+      ),
+      make(
+        "span",
+        { class: "quiet small wrap words-of" },
+        words.map(([word, times], i) => [i ? ", " : "", make("bdi", {}, word), ` ×${times}`]),
+      ),
+    );
+  };
   return make(
     "div",
     { class: "card groups" },
     make("h2", {}, t("What goes wrong most")),
-    make(
-      "p",
-      {},
-      wrong ? t("{wrong} of {total} are wrong.", { wrong, total }) : t("All {total} are right.", { total }),
-    ),
-    most.slice(0, 6).map(({ truth, predicted, n }) => {
-      const on = view.errors.label === truth && view.errors.predicted === predicted;
-      return button(
-        [make("b", {}, truth), ` → ${predicted}, ${n}`],
-        () => filter(on ? { label: "", predicted: "" } : { label: truth, predicted }),
-        { "aria-pressed": String(on) },
-      );
-    }),
+    total > 0 &&
+      make("p", {}, wrong ? t("{wrong} of {total} are wrong.", { wrong, total }) : t("All {total} are right.", { total })),
+    make("ul", { class: "plain-list" }, most.slice(0, 6).map(one)),
   );
 }
 

@@ -36,10 +36,24 @@ pub use page::page;
 pub use png::{missing_fonts, png};
 pub use terminal::terminal;
 
-use crate::scene::Scene;
+use crate::scene::{ImageScene, Scene};
 
 /// How a browser draws weights, as an ES module: what the explorer's page imports.
 pub const DRAW_MODULE: &str = include_str!("draw.js");
+
+/// The image of a scene as PNG, a pixel for each, without its weights.
+///
+/// ```
+/// use regard_picture::{picture, scene::ImageScene};
+/// let (pixels, maps) = (vec![0.0, 1.0], Vec::new());
+/// let gray = ImageScene { width: 2, height: 1, channels: 1, pixels, columns: 1, rows: 1, maps };
+/// assert!(picture::image(&gray)?.starts_with(b"\x89PNG"));
+/// # Ok::<(), regard_data::Error>(())
+/// ```
+pub fn image(scene: &ImageScene) -> regard_data::Result<Vec<u8>> {
+    let written = patches::picture(scene).png();
+    written.map_err(|error| regard_data::Error::invalid(format!("PNG was not written: {error}")))
+}
 
 /// Draws a scene as SVG: one of its maps, or all of them side by side.
 ///

@@ -227,16 +227,19 @@ pub(crate) struct Pixels {
 impl Pixels {
     /// A `data:` address that holds them as PNG; empty where there is none.
     pub(crate) fn address(&self) -> String {
+        let png = self.png().map(|png| format!("data:image/png;base64,{}", base64(&png)));
+        png.unwrap_or_default()
+    }
+
+    pub(crate) fn png(&self) -> image::ImageResult<Vec<u8>> {
         let kind = match self.bytes.len() / (self.width * self.height).max(1) {
             4 => ExtendedColorType::Rgba8,
             _ => ExtendedColorType::Rgb8,
         };
         let mut png = Vec::new();
         let (width, height) = (self.width as u32, self.height as u32);
-        match PngEncoder::new(&mut png).write_image(&self.bytes, width, height, kind) {
-            Ok(()) => format!("data:image/png;base64,{}", base64(&png)),
-            Err(_) => String::new(),
-        }
+        PngEncoder::new(&mut png).write_image(&self.bytes, width, height, kind)?;
+        Ok(png)
     }
 }
 

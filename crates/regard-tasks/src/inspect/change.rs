@@ -3,10 +3,10 @@
 use crate::task::input::Input;
 use crate::task::model::Model;
 use regard::attention::{
-    CellChange, HeadPatch, HeadRef, Intervention, Normalizer, Patched, Site, recorded,
+    CellChange, HeadPatch, HeadRef, Intervention, Normalizer, Patched, Recorded, Site, recorded,
 };
 use regard_data::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// One change; several compose. Layers, heads, rows and columns count from 0, and what is not named is
 /// every one of them.
@@ -167,34 +167,63 @@ fn once<T>(what: &str, slot: &mut Option<T>, value: T) -> Result<()> {
 
 /// Refuses changes of attention that is not there: they would do nothing, and not say so.
 fn check_places(model: &dyn Model, input: &Input, all: &Intervention) -> Result<()> {
-    let heads = all.heads.iter().map(|one| (one.site, one.layer, one.head, None, None));
-    let cells = all.cells.iter();
-    let cells = cells.map(|one| (one.site, one.layer, one.head, one.row, Some(one.column)));
-    let named: Vec<_> = heads.chain(cells).collect();
-    if named.is_empty() && all.patches.is_empty() {
+    if all.heads.is_empty() && all.cells.is_empty() && all.patches.is_empty() {
         return Ok(());
     }
     let (answer, calls) = recorded(|| model.predict(std::slice::from_ref(input)));
     answer?;
-    for (site, layer, head, row, column) in named {
-        let fits = calls.iter().any(|call| {
-            let shape = call.out.shape();
-            let keys = call.weights.as_ref().map(|weights| weights.shape()[3]);
-            call.site == site
-                && layer.is_none_or(|layer| layer == call.layer)
-                && head.is_none_or(|head| head < shape[1])
-                && row.is_none_or(|row| (call.row..call.row + shape[2]).contains(&row))
-                && column.is_none_or(|column| keys.is_none_or(|keys| column < keys))
-        });
-        if !fits {
-            let row = row.map(|row| format!(", row {row}")).unwrap_or_default();
-            let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
-            let place = place(site, layer, head);
-            let what = format!("the model has no {place}{row}{column} for this input");
-            return Err(Error::invalid(what));
+    let Unmet { heads, cells } = Unmet::of(all, &calls);
+    let what = match (heads.first(), cells.first()) {
+        (Some(&at), _) => {
+            let HeadRef { site, layer, head } = all.heads[at];
+            place(site, layer, head)
         }
+        (None, Some(&at)) => {
+            let CellChange { site, layer, head, row, column, .. } = all.cells[at];
+            let row = row.map(|row| format!(", row {row}")).unwrap_or_default();
+            format!("{}{row}, column {column}", place(site, layer, head))
+        }
+        (None, None) => return Ok(()),
+    };
+    Err(Error::invalid(format!("the model has no {what} for this input")))
+}
+
+/// The changes that change nothing, since what they name is not there: their places in the lists of an
+/// [`Intervention`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unmet {
+    /// Of the heads that are switched off.
+    pub heads: Vec<usize>,
+    /// Of the cells that are forbidden or strengthened.
+    pub cells: Vec<usize>,
+}
+
+impl Unmet {
+    /// Those of which none of a model's recorded calls has anything.
+    pub fn of(all: &Intervention, calls: &[Recorded]) -> Self {
+        let met = |site, layer: Option<usize>, head: Option<usize>, cell: Option<&CellChange>| {
+            calls.iter().any(|call| {
+                let shape = call.out.shape();
+                let keys = call.weights.as_ref().map(|weights| weights.shape()[3]);
+                let row = cell.and_then(|cell| cell.row);
+                call.site == site
+                    && layer.is_none_or(|layer| layer == call.layer)
+                    && head.is_none_or(|head| head < shape[1])
+                    && row.is_none_or(|row| (call.row..call.row + shape[2]).contains(&row))
+                    && cell.is_none_or(|cell| keys.is_none_or(|keys| cell.column < keys))
+            })
+        };
+        let head = |one: &HeadRef| met(one.site, one.layer, one.head, None);
+        let cell = |one: &CellChange| met(one.site, one.layer, one.head, Some(one));
+        let heads = (0..all.heads.len()).filter(|&at| !head(&all.heads[at])).collect();
+        let cells = (0..all.cells.len()).filter(|&at| !cell(&all.cells[at])).collect();
+        Self { heads, cells }
     }
-    Ok(())
+
+    /// Whether all that is named is there.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.cells.is_empty()
+    }
 }
 
 /// "encoder attention, layer 0, head 2".

@@ -11,5 +11,5 @@ mod row;
 
 pub use ablation::{Ablated, Ablation};
 pub use attribution::{Areas, Attribution};
-pub use change::{Change, NormalizerName, intervention, patch};
+pub use change::{Change, NormalizerName, Unmet, intervention, patch};
 pub use head_profile::{Does, HeadProfile, Profile, Strongest};

@@ -20,6 +20,8 @@ pub struct Judged {
     pub length: usize,
     /// What is true and what was predicted, label by label; none where text is written.
     pub labels: Vec<(String, String)>,
+    /// What is true and what was predicted where that is a number, with all its digits.
+    pub numbers: Option<(f64, f64)>,
 }
 
 impl Judged {

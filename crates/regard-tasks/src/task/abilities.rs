@@ -7,6 +7,7 @@ use super::saliency::{How, Saliency};
 use super::search_tree::SearchTree;
 use regard_data::files::Waveform;
 use regard_data::{Error, Result};
+use regard_picture::scene::ImageScene;
 
 /// A model with a gradient at its input.
 pub trait Explains {
@@ -30,6 +31,12 @@ pub trait Hears {
     fn sound(&self, input: &Input) -> Result<Option<Waveform>>;
 }
 
+/// A model of pictures.
+pub trait Sees {
+    /// The pixels of an example as the model reads them, without weights.
+    fn picture(&self, input: &Input) -> Result<ImageScene>;
+}
+
 /// A model whose network other programs can have.
 pub trait Exports {
     /// Its network and what that answers for some inputs. Refuses where the network has no form
@@ -46,6 +53,8 @@ pub struct Abilities<'a> {
     pub searches: Option<&'a dyn Searches>,
     /// Whether examples have a sound.
     pub hears: Option<&'a dyn Hears>,
+    /// Whether examples are pictures.
+    pub sees: Option<&'a dyn Sees>,
     /// Whether other programs can have it.
     pub exports: Option<&'a dyn Exports>,
 }
@@ -81,6 +90,11 @@ impl Abilities<'_> {
     /// As [`Hears::sound`]; none where nothing is heard.
     pub fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
         self.hears.map_or(Ok(None), |model| model.sound(input))
+    }
+
+    /// As [`Sees::picture`]; none where nothing is seen.
+    pub fn picture(&self, input: &Input) -> Result<Option<ImageScene>> {
+        self.sees.map(|model| model.picture(input)).transpose()
     }
 
     /// As [`Exports::exported`].

@@ -24,7 +24,7 @@ pub(crate) mod saliency;
 pub(crate) mod search_tree;
 pub(crate) mod splits;
 
-pub use abilities::{Abilities, Explains, Exports, Hears, Searches};
+pub use abilities::{Abilities, Explains, Exports, Hears, Searches, Sees};
 pub use faithfulness::{Curve, Faithfulness};
 pub use input::{Asks, Input, InputForm};
 pub use json_file::JsonFile;

@@ -411,6 +411,7 @@ impl Model for Answerer {
                 loss: outcome.loss.unwrap_or(f64::NAN),
                 length: asked.passage.text.split_whitespace().count(),
                 labels: labels.into_iter().collect(),
+                numbers: None,
             }
         };
         Ok(outcomes.into_iter().enumerate().map(judged).collect())

@@ -6,7 +6,7 @@ use super::data::{Dataset, ImageSources};
 use crate::metric::judged::Judged;
 use crate::metric::scores::Scores;
 use crate::metric::{Bleu, Tokenization, chrf};
-use crate::task::abilities::{Abilities, Explains, Exports, Searches};
+use crate::task::abilities::{Abilities, Explains, Exports, Searches, Sees};
 use crate::task::input::{Asks, Input, InputForm};
 use crate::task::looked_up::LookedUp;
 use crate::task::model::Model;
@@ -17,7 +17,7 @@ use crate::task::prediction::{Alternative, Prediction};
 use crate::task::report::{PerExample, Report};
 use crate::task::saliency::{How, Probe, Saliency};
 use crate::task::search_tree::SearchTree;
-use crate::tasks::captioned::Pictures;
+use crate::tasks::captioned::{Pictures, interleaved};
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{Limit, Sources, Writer, alternatives};
 use regard::Tensor;
@@ -26,7 +26,7 @@ use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
 use regard_data::text::Tokenizer;
 use regard_data::{Error, Result};
-use regard_picture::scene::Scene;
+use regard_picture::scene::{ImageScene, Scene};
 use serde::{Deserialize, Serialize};
 
 /// What a captioner knows of its data.
@@ -202,6 +202,7 @@ impl Model for Captioner {
                 loss: losses[index],
                 length: sources.length(index),
                 labels: Vec::new(),
+                numbers: None,
             }
         };
         Ok(written.into_iter().enumerate().map(judged).collect())
@@ -233,9 +234,20 @@ impl Model for Captioner {
         Abilities {
             explains: Some(self),
             searches: Some(self),
+            sees: Some(self),
             exports: Some(self),
             ..Abilities::default()
         }
+    }
+}
+
+impl Sees for Captioner {
+    fn picture(&self, input: &Input) -> Result<ImageScene> {
+        let pictures = self.pictures(std::slice::from_ref(input))?;
+        let [channels, height, width] = pictures.size;
+        let pixels = interleaved(pictures.size, &pictures.pixels[0]);
+        let (columns, rows, maps) = (1, 1, Vec::new());
+        Ok(ImageScene { width, height, channels, pixels, columns, rows, maps })
     }
 }
 

@@ -302,7 +302,7 @@ impl Model for Artist {
                 None => (self.url(&measured.drawn[index])?, self.url(&pictures.pixels[index])?),
             };
             let (input, length, loss) = (asked.to_string(), sources.length(index), losses[index]);
-            Ok(Judged { index, input, truth, output, loss, length, labels: Vec::new() })
+            Ok(Judged { index, input, truth, output, loss, length, ..Judged::default() })
         };
         sentences.iter().enumerate().map(judged).collect()
     }

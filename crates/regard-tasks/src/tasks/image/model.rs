@@ -4,7 +4,7 @@ use super::augmentation::Augmentation;
 use super::config::{Config, Kind};
 use super::data::Dataset;
 use crate::metric::judged::Judged;
-use crate::task::abilities::{Abilities, Explains, Exports};
+use crate::task::abilities::{Abilities, Explains, Exports, Sees};
 use crate::task::input::{Asks, Input, InputForm};
 use crate::task::looked_up::LookedUp;
 use crate::task::model::Model;
@@ -267,13 +267,9 @@ impl Model for Classifier {
         let image = self.images(std::slice::from_ref(input))?;
         let values = image.values(&[0])?;
         let maps = self.weights(network, &self.input(values.clone())?)?;
-        let Images { channels, height, width, .. } = image;
-        // A scene has the colors of a pixel together, the data have them in planes.
-        let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
-        let pixels = (0..height * width).flat_map(pixel).map(|at| values[at]).collect();
         let patch = self.config.model.patch_size;
-        let (columns, rows) = (width / patch, height / patch);
-        let scene = ImageScene { width, height, channels, pixels, columns, rows, maps };
+        let (columns, rows) = (image.width / patch, image.height / patch);
+        let scene = ImageScene { columns, rows, maps, ..pixels(&image, &values) };
         Ok(vec![("patches".into(), Scene::Image(scene))])
     }
 
@@ -287,7 +283,24 @@ impl Model for Classifier {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities { explains: Some(self), exports: Some(self), ..Abilities::default() }
+        let (explains, sees, exports) = (Some(self as _), Some(self as _), Some(self as _));
+        Abilities { explains, sees, exports, ..Abilities::default() }
+    }
+}
+
+/// An image in one part, without weights.
+fn pixels(image: &Images, values: &[f32]) -> ImageScene {
+    let (channels, height, width) = (image.channels, image.height, image.width);
+    // A scene has the colors of a pixel together, the data have them in planes.
+    let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
+    let pixels = (0..height * width).flat_map(pixel).map(|at| values[at]).collect();
+    ImageScene { width, height, channels, pixels, columns: 1, rows: 1, maps: Vec::new() }
+}
+
+impl Sees for Classifier {
+    fn picture(&self, input: &Input) -> Result<ImageScene> {
+        let image = self.images(std::slice::from_ref(input))?;
+        Ok(pixels(&image, &image.values(&[0])?))
     }
 }
 

@@ -512,6 +512,7 @@ impl Model for Labeler {
                 loss: loss(&targets[index..=index], labeling),
                 length: sentence.words.len(),
                 labels: sentence.labels.iter().cloned().zip(given).collect(),
+                numbers: None,
             }
         };
         Ok(sentences.iter().enumerate().map(judged).collect())

@@ -150,6 +150,7 @@ impl<'a> LabelProbabilities<'a> {
                 loss: likely.map_or(f64::NAN, |p| -p.ln()),
                 length: lengths[index],
                 labels: vec![(name(truth), name(output))],
+                numbers: None,
             }
         };
         self.each().enumerate().map(one).collect()

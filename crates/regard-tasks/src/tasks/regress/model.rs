@@ -355,6 +355,7 @@ impl Model for Regression {
             loss: (y - predicted[index]).powi(2),
             length: 1,
             labels: Vec::new(),
+            numbers: Some((*y, predicted[index])),
         };
         Ok(data.iter().enumerate().map(judged).collect())
     }

@@ -237,6 +237,7 @@ impl Model for Transcriber {
             loss: losses[index],
             length: sources.length(index),
             labels: Vec::new(),
+            numbers: None,
         };
         Ok(outputs.into_iter().enumerate().map(judged).collect())
     }
@@ -296,6 +297,7 @@ impl Model for Transcriber {
             searches: Some(self),
             hears: Some(self),
             exports: Some(self),
+            ..Abilities::default()
         }
     }
 }

@@ -407,6 +407,7 @@ impl Model for Translator {
             loss: losses[index],
             length: sources.ids[index].len(),
             labels: Vec::new(),
+            numbers: None,
         };
         Ok(pairs.into_iter().enumerate().map(judged).collect())
     }

@@ -449,6 +449,7 @@ impl Model for Labeler {
                 loss: self.loss(&targets[index..=index], std::slice::from_ref(rows)),
                 length: right.len(),
                 labels: pairs.map(|(&a, &b)| (names[a].clone(), names[b].clone())).collect(),
+                numbers: None,
             }
         };
         Ok(probabilities.iter().enumerate().map(judged).collect())
