@@ -131,7 +131,8 @@ impl Request {
             serde_json::from_slice(&said).map_err(|e| Error::invalid(e.to_string()))?;
         let task = task_named(&task)?;
         // Rank 0 has refused what would have no effect.
-        let options = task.options()?.text(Path::new("the options of rank 0"), &text)?.set_by_nobody();
+        let options =
+            task.options()?.text(Path::new("the options of rank 0"), &text)?.set_by_nobody();
         let mut learner = match self.rank {
             0 => told.noting(|| task.begin(&options)),
             _ => task.begin(&options),
