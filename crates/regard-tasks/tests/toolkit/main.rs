@@ -13,7 +13,6 @@ mod batches;
 mod class_weights;
 mod columns;
 mod compare;
-mod effects;
 mod examples;
 mod export;
 mod import;
