@@ -71,12 +71,6 @@
 //! on any number of threads. The memory of dropped tensors waits in a pool for the next ones;
 //! [`Memory`] tells how much that is, and gives it back.
 //!
-//! # Types of other crates
-//!
-//! `regard_tensor::half` is the crate whose `bf16` and `f16` a tensor stores, `regard_tensor::bytemuck` the one whose `Pod`
-//! every [`Scalar`] is, and `regard_tensor::ndarray`, with the feature of that name, the one whose arrays a tensor is
-//! made of and gives.
-//!
 //! # Features
 //!
 //! `cuda` (tensors on NVIDIA GPUs; the driver is opened at run time), `files` (parameters in safetensors files),
@@ -143,13 +137,11 @@ pub use random::Random;
 pub use tape::{Gradients, Parents, Variable, is_recording, with_gradients, without_gradients};
 pub use tensor::Tensor;
 
-// Crates whose types stand in signatures. They have no pages here: the documentation of `regard`, which has ours as its
-// own, would have theirs too, with all of `core` in them and links that lead nowhere.
-#[doc(hidden)]
+/// The crate whose [`Pod`](bytemuck::Pod) every [`Scalar`] is.
 pub use bytemuck;
-#[doc(hidden)]
+/// The crate whose `bf16` and `f16` a tensor stores.
 pub use half;
+/// The crate whose arrays a [`Tensor`] is made of and gives.
 #[cfg(feature = "ndarray")]
-#[doc(hidden)]
 pub use ndarray;
 pub use regard_kernels::{Activation, Cell, CrossEntropy, Element, Real};

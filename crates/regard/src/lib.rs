@@ -55,11 +55,11 @@ mod length;
 mod mode;
 pub mod models;
 pub mod prelude;
-pub mod tensor;
 
 pub use mode::Mode;
+#[doc(inline)]
+pub use regard_tensor as tensor;
 #[cfg(feature = "ndarray")]
-#[doc(no_inline)]
 pub use regard_tensor::ndarray;
 #[doc(inline)]
 pub use regard_tensor::{DType, Error, Result, Tensor};

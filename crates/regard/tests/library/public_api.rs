@@ -151,9 +151,7 @@ impl Crate {
     fn names_in(&mut self, file: &Path, folder: &Path) {
         let text = fs::read_to_string(file).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        // A crate that is given as a whole is promised, though it has no page here.
-        let given = |item: &&Item| item.head.starts_with("pub use ") && !item.head.contains("::");
-        for item in items(&lines, 0).iter().filter(|item| !item.hidden || given(item)) {
+        for item in items(&lines, 0).iter().filter(|item| !item.hidden) {
             if let Some(list) = item.head.strip_prefix("pub use ") {
                 self.lines.insert(format!("use {list}"));
                 self.names.extend(named(list));
