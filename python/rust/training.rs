@@ -181,7 +181,7 @@ impl Request {
             return Ok((task, options, Place::Run(run)));
         }
         let task = named.ok_or_else(|| Error::invalid("no task is named"))?;
-        let options = apply(task.options()?.strict())?;
+        let options = apply(task.options()?)?;
         options.check_requirements()?;
         let usual = || Run::free(&Path::new("runs").join(task.name()));
         let folder = self.out.clone().unwrap_or_else(usual);

@@ -31,8 +31,8 @@ impl Settings {
     pub(super) fn apply(&self, options: Options, words: &[String]) -> Result<Options> {
         let (changed, remarks) = remarked(|| {
             let options = match &self.config {
-                Some(file) => options.strict().file(file)?,
-                None => options.strict(),
+                Some(file) => options.file(file)?,
+                None => options,
             };
             let encoding = self.encoding.iter().map(|name| format!("data.encoding=\"{name}\""));
             let mut all = self.sets.iter().chain(words).cloned().chain(encoding);

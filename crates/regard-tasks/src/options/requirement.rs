@@ -186,22 +186,12 @@ impl Options {
     /// Refuses an option that somebody set and that would have no effect, with the others that it needs.
     /// One that has an effect in a configuration and none with the settings beside it is said.
     pub fn check_requirements(&self) -> Result<()> {
-        self.check_options(|_| true)
-    }
-
-    /// The same where a task begins, of what it refuses.
-    pub(crate) fn check_begun(&self) -> Result<()> {
-        self.check_options(|option| self.is_refused(option))
-    }
-
-    fn check_options(&self, is_refused: impl Fn(&str) -> bool) -> Result<()> {
         for (option, missing) in self.without_effect() {
             let value = self.get(option).map(plain).unwrap_or_default();
-            match (self.is_of_file(option), is_refused(option)) {
-                (true, _) => remark(format!("`{option}={value}` of the configuration {missing}")),
-                (_, true) => return Err(Error::invalid(format!("`{option}={value}` {missing}"))),
-                _ => {}
+            if !self.is_of_file(option) {
+                return Err(Error::invalid(format!("`{option}={value}` {missing}")));
             }
+            remark(format!("`{option}={value}` of the configuration {missing}"));
         }
         Ok(())
     }

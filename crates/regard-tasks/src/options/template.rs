@@ -35,8 +35,6 @@ pub struct Options {
     set: BTreeSet<String>,
     /// Those of them that a configuration sets and that have an effect in it.
     of_file: BTreeSet<String>,
-    /// Whether a task refuses all of them that have no effect.
-    strict: bool,
     /// What options need of others to have an effect.
     needs: Arc<[Requirement]>,
 }
@@ -97,7 +95,6 @@ impl Options {
             table,
             set: BTreeSet::new(),
             of_file: BTreeSet::new(),
-            strict: false,
             needs: Arc::from([]),
         })
     }
@@ -107,18 +104,6 @@ impl Options {
     pub fn with_requirements(self, needs: Vec<Requirement>) -> Self {
         let usual = Arc::new(self.table.clone());
         Self { needs: needs.into(), usual, ..self }.set_by_nobody()
-    }
-
-    /// The same, of which a task refuses every value that somebody set and that has no effect: for whoever
-    /// takes options from people. Others are asked about by [`Options::check_requirements`].
-    pub fn strict(self) -> Self {
-        Self { strict: true, ..self }
-    }
-
-    /// Whether a task refuses an option that somebody set and that has no effect: one of a model that has no
-    /// usual value is never set by habit.
-    pub(crate) fn is_refused(&self, name: &str) -> bool {
-        self.strict || name.starts_with("model.") && value_in(&self.usual, name).is_none()
     }
 
     /// With the values that it has, none of which counts as set by somebody: a run's own, whoever trained it.
@@ -450,7 +435,7 @@ pub(crate) trait Checked: DeserializeOwned {
     fn of(options: &Options) -> Result<Self> {
         let config: Self = options.read()?;
         config.check()?;
-        options.check_begun()?;
+        options.check_requirements()?;
         Ok(config)
     }
 }

@@ -29,17 +29,20 @@ impl Callback for StopAfter {
     }
 }
 
-/// A task's options with settings.
-pub(crate) fn options(task: &str, settings: &[&str]) -> Options {
+/// A task's options as somebody set them.
+fn set(task: &str, settings: &[&str]) -> Options {
     let all = task_named(task).unwrap().options().unwrap();
     settings.iter().fold(all, |options, setting| options.set(setting).unwrap())
 }
 
-/// What is said where a task cannot begin, or could and refuses options without an effect.
+/// A task's options with settings, of which some may have no effect: what makes one model small is set for all.
+pub(crate) fn options(task: &str, settings: &[&str]) -> Options {
+    set(task, settings).set_by_nobody()
+}
+
+/// What is said where a task cannot begin.
 pub(crate) fn refusal(task: &str, settings: &[&str]) -> String {
-    let (options, task) = (options(task, settings), task_named(task).unwrap());
-    let begun = task.begin(&options).and_then(|_| task.begin(&options.strict()));
-    match begun {
+    match task_named(task).unwrap().begin(&set(task, settings)) {
         Ok(_) => panic!("it should be refused"),
         Err(error) => error.to_string(),
     }

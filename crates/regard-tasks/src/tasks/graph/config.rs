@@ -141,6 +141,9 @@ pub(super) fn needs() -> Vec<Requirement> {
     all.extend(Requirement::each(&["data.labeled", "model.output_heads"], &nodes));
     all.extend(Requirement::each(&["model.head_weighting", "model.self_loops"], &scored));
     all.extend(Requirement::each(&["model.pooling", "model.queries"], &whole));
+    // The only layer of nodes gives their classes.
+    let inner = [vec![IsNot("model.layers", "1")], whole[0].clone(), whole[1].clone()];
+    all.extend(Requirement::each(&["model.hidden", "model.heads"], &inner));
     all.extend([
         Requirement::new("data.embedded", &needs::embedded()),
         Requirement::new("data.size", &[IsNot(embedded, "karate")]),
