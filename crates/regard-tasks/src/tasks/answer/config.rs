@@ -157,7 +157,7 @@ impl Checked for Config {
         };
         let config: Self = meant.read()?;
         config.check()?;
-        options.check_begun()?;
+        options.check_requirements()?;
         Ok(config)
     }
 
