@@ -176,11 +176,8 @@ mod tests {
 
     #[test]
     fn residuals_have_all_digits_and_are_no_more_than_can_be_drawn() {
-        let one = |index| Judged {
-            index,
-            numbers: Some((1e-9 * index as f64, 0.0)),
-            ..Judged::default()
-        };
+        let one =
+            |index| Judged { index, numbers: Some((index as f64 / 1e9, 0.0)), ..Judged::default() };
         let all: Vec<Judged> = (0..4001).map(one).collect();
         let found = residuals(&all).unwrap_or_default();
         assert_eq!(found["points"].as_array().map(Vec::len), Some(1334));

@@ -158,7 +158,7 @@ fn heads_are_taken_away_over_a_part_and_what_they_do_is_told() {
 fn what_matters_is_told_in_several_ways_and_each_is_tried() {
     let folder = TempDir::new().unwrap();
     let run = path(&folder, "run");
-    let small = ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
+    let small = ["size=60", "epochs=1", "embedding=8", "score_hidden=8"];
     let sets: Vec<&str> = small.iter().flat_map(|one| ["--set", one]).collect();
     said(&[&["train", "classify", "--out", &run], &sets[..]].concat());
     let told = said(&["explain", &run, "a good film"]);

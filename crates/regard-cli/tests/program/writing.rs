@@ -23,7 +23,7 @@ fn trained(folder: &TempDir, task: &str, settings: &[&str]) -> String {
 #[test]
 fn texts_recordings_and_pictures_are_written_about_measured_and_shown() {
     let folder = TempDir::new().unwrap();
-    let written = ["embedding=16", "score_hidden=16", "heads=2"];
+    let written = ["embedding=16", "score_hidden=16"];
     for (task, settings, input, measure, scene) in [
         (
             "summarize",
