@@ -4,7 +4,7 @@ unless somebody reads one."""
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ class Band(Tensor):
     def __new__(cls, keys: Tensor, band: Shape) -> Band:
         """``keys`` ``[B, Nk]``: false where a key is padding."""
         size = (keys.shape[0], 1, band.num_queries, keys.shape[1])
-        made: Band = Tensor._make_wrapper_subclass(cls, size, dtype=torch.bool, device=keys.device)  # type: ignore[attr-defined]
+        made: Band = Tensor._make_wrapper_subclass(cls, size, dtype=torch.bool, device=keys.device)
         return made
 
     def __init__(self, keys: Tensor, band: Shape) -> None:
@@ -90,7 +90,7 @@ class Band(Tensor):
         return f"Band({list(self.shape)}, {self.band})"
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         args, kwargs = tree_map_only(Band, Band.written, (args, kwargs or {}))
         return func(*args, **kwargs)
 
@@ -148,12 +148,12 @@ def _pattern(function: Any) -> tuple[bool, tuple[int, int] | None] | None:
     return (False, (both, both)) if _is_size(both) and everything is not None and rest is everything else None
 
 
-def _is_size(x: Any) -> bool:
+def _is_size(x: Any) -> TypeGuard[int]:
     return isinstance(x, int) and not isinstance(x, bool) and x >= 1
 
 
 def _captured(function: Any, code: Any, name: str) -> Any:
     """What a function of that code was made with."""
-    if getattr(function, "__code__", None) is not code or code.co_freevars != (name,):
+    if code.co_freevars != (name,) or getattr(function, "__code__", None) is not code:
         return None
     return function.__closure__[0].cell_contents

@@ -236,8 +236,7 @@ def _forward(
         is_causal = not by_mask_alone and bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
     band, mask = _pairs(attention_mask, query, key)
-    if not band:
-        band = {"is_causal": query.shape[2] > 1 and attention_mask is None and is_causal}
+    by_position: dict[str, Any] = band or {"is_causal": query.shape[2] > 1 and attention_mask is None and is_causal}
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
     result: Any = attention(
@@ -250,7 +249,7 @@ def _forward(
         softcap=softcap,
         sinks=None if sink is None else sink.flatten(),
         return_aux="weights" if wanted else None,
-        **band,
+        **by_position,
     )
     out, weights = (result[0], result[1].weights) if wanted else (result, None)
     return out.transpose(1, 2).contiguous(), None if weights is None else weights.to(query.dtype)

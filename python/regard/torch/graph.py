@@ -27,7 +27,7 @@ class _Projection(nn.LazyLinear):
     """Of inputs whose width is known with the first of them, with Glorot's first values."""
 
     def reset_parameters(self) -> None:
-        if not self.has_uninitialized_params() and self.in_features != 0:
+        if not isinstance(self.weight, nn.parameter.UninitializedParameter) and self.in_features != 0:
             _glorot(self.weight)
             if self.bias is not None:
                 nn.init.zeros_(self.bias)

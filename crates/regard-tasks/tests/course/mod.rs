@@ -40,9 +40,12 @@ pub(crate) fn options(task: &str, settings: &[&str]) -> Options {
     set(task, settings).set_by_nobody()
 }
 
-/// What is said where a task cannot begin.
+/// What is said where a task cannot begin, or could if nobody had set what has no effect.
 pub(crate) fn refusal(task: &str, settings: &[&str]) -> String {
-    match task_named(task).unwrap().begin(&set(task, settings)) {
+    let options = set(task, settings);
+    let task = task_named(task).unwrap();
+    let begun = task.begin(&options.clone().set_by_nobody()).and_then(|_| task.begin(&options));
+    match begun {
         Ok(_) => panic!("it should be refused"),
         Err(error) => error.to_string(),
     }
