@@ -73,7 +73,8 @@ fn what_has_no_rows_to_leave_out_refuses_to_be_asked() {
         let options = task_named(task).unwrap().options().unwrap();
         let options = options.set("skip_bad_rows=true").unwrap();
         let options = settings.iter().fold(options, |all, one| all.set(one).unwrap());
-        let error = task_named(task).unwrap().begin(&options).err().unwrap().to_string();
+        let error =
+            task_named(task).unwrap().begin(&options.set_by_nobody()).err().unwrap().to_string();
         assert!(error.contains("`data.skip_bad_rows` is for"), "{task}: {error}");
     }
 }

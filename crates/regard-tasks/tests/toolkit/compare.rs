@@ -167,7 +167,7 @@ fn the_same_example_with_another_seed_is_no_other_example() {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
     let task = task_named("classify").unwrap();
-    let small = ["size=60", "epochs=2", "hidden=8", "embedding=8", "score_hidden=8"];
+    let small = ["size=60", "epochs=2", "embedding=8"];
     let options = small.iter().fold(task.options().unwrap(), |options, s| options.set(s).unwrap());
     let variants =
         [Variant::new("mean", &["pooling=mean"]), Variant::new("last", &["pooling=last"])];

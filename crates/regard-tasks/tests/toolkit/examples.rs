@@ -31,7 +31,7 @@ fn an_example_is_named_alike_in_every_task() {
     for (task, settings) in SMALL {
         let options = task_named(task).unwrap().options().unwrap();
         let options = settings.iter().fold(options, |options, s| options.set(s).unwrap());
-        let learner = task_named(task).unwrap().begin(&options).unwrap();
+        let learner = task_named(task).unwrap().begin(&options.set_by_nobody()).unwrap();
         let model = learner.model();
         let form = model.asks().form;
         let named = |text: &str| Input::named(form, text).unwrap();

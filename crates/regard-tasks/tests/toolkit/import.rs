@@ -128,7 +128,7 @@ fn tasks_train_from_imported_options_and_say_what_was_taken() {
         let name = config.file_stem().unwrap().to_str().unwrap();
         let task = task_named(name).unwrap();
         let options = task.options().unwrap().file(config).unwrap();
-        let options = options.set("size=60").unwrap().set("epochs=1").unwrap();
+        let options = options.set("size=60").unwrap().set("epochs=1").unwrap().set_by_nobody();
         // Toy texts have more pieces than the few places of the fixture.
         let learner = match name {
             "classify" => task.begin(&options),

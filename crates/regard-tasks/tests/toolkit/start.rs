@@ -26,7 +26,7 @@ fn trained(task: &str, folder: &Path, settings: &[&str]) -> regard_tasks::Result
     let task = task_named(task)?;
     let small = if task.name() == "label" { &SMALL[..] } else { &SMALL[..2] };
     let all = small.iter().chain(settings);
-    let options = all.fold(task.options()?, |options, s| options.set(s).unwrap());
+    let options = all.fold(task.options()?, |options, s| options.set(s).unwrap()).set_by_nobody();
     let mut learner = task.begin(&options)?;
     let run = Run::create(folder, task, &options, learner.model())?;
     let mut notes = Notes::default();
