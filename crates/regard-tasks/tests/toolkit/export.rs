@@ -14,6 +14,7 @@ use std::path::Path;
 fn exported(task: &str, folder: &Path, settings: &[&str]) -> Export {
     let task = task_named(task).unwrap();
     let options = settings.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
+    let options = options.set_by_nobody();
     let mut learner = task.begin(&options).unwrap();
     let run = Run::create(&folder.join("run"), task, &options, learner.model()).unwrap();
     train(learner.as_mut(), &TrainingConfig::of(&options).unwrap(), &run, &mut Silent).unwrap();
@@ -313,6 +314,8 @@ fn exported_untrained(task: &str, settings: &[String], folder: &Path) -> Result<
         // Not every task has every one.
         options = options.clone().set(setting).unwrap_or(options);
     }
+    // What is small has no effect on some.
+    options = options.set_by_nobody();
     for setting in settings {
         options = options.set(setting).map_err(|error| error.to_string())?;
     }
