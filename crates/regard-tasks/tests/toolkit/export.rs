@@ -314,11 +314,11 @@ fn exported_untrained(task: &str, settings: &[String], folder: &Path) -> Result<
         // Not every task has every one.
         options = options.clone().set(setting).unwrap_or(options);
     }
-    // What is small has no effect on some.
-    options = options.set_by_nobody();
     for setting in settings {
         options = options.set(setting).map_err(|error| error.to_string())?;
     }
+    // Of all combinations some have settings without an effect.
+    let options = options.set_by_nobody();
     let learner = task.begin(&options).map_err(|error| error.to_string())?;
     let random = Random::named(3, "weights");
     for parameter in learner.model().parameters().all() {
