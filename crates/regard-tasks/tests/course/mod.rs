@@ -30,7 +30,7 @@ impl Callback for StopAfter {
 }
 
 /// A task's options as somebody set them.
-fn set(task: &str, settings: &[&str]) -> Options {
+pub(crate) fn set(task: &str, settings: &[&str]) -> Options {
     let all = task_named(task).unwrap().options().unwrap();
     settings.iter().fold(all, |options, setting| options.set(setting).unwrap())
 }
