@@ -14,11 +14,14 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// How gradients of results become those of inputs.
+/// How gradients `G` of results become those of inputs.
+type BackwardOf<G> = Box<dyn FnOnce(G, &mut Parents) -> Result<()> + Send>;
+
+/// An operation's backward.
 enum Back {
-    One(Box<dyn FnOnce(Tensor, &mut Parents) -> Result<()> + Send>),
+    One(BackwardOf<Tensor>),
     /// Of an operation with several results: none where nothing depends on one.
-    All(Box<dyn FnOnce(Vec<Option<Tensor>>, &mut Parents) -> Result<()> + Send>),
+    All(BackwardOf<Vec<Option<Tensor>>>),
 }
 
 /// A place on the tape.

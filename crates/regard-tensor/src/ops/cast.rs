@@ -42,8 +42,11 @@ impl Tensor {
             DType::U32 => (0.0, 2f64.powi(32)),
             _ => return Ok(()),
         };
-        if !self.dtype().is_differentiable() && !(self.dtype() == DType::I64 && dtype == DType::U32)
-        {
+        let may_lose = match self.dtype() {
+            DType::I64 => dtype == DType::U32,
+            from => from.is_differentiable(),
+        };
+        if !may_lose {
             return Ok(());
         }
         self.check_numbers("to_dtype", dtype, |x| least <= x.trunc() && x < end)

@@ -95,7 +95,7 @@ fn the_larger_of_two_is_nan_where_one_is() {
                 // The gradient goes to one of them, whole.
                 let gradients = larger.sum_all().unwrap().backward().unwrap();
                 let [to_x, to_y] = [&x, &y].map(|of| gradients.get(of).unwrap().item().unwrap());
-                let to_first = !(b > a);
+                let to_first = b.partial_cmp(&a) != Some(std::cmp::Ordering::Greater);
                 assert_eq!((to_x, to_y), if to_first { (1.0, 0.0) } else { (0.0, 1.0) }, "{a} {b}");
                 count += 1;
             }
