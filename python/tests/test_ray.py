@@ -11,7 +11,7 @@ ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
 pytest.importorskip("ray.tune")
 
-SMALL = dict(size=200, epochs=2, hidden=16, embedding=16, score_hidden=16)
+SMALL = dict(size=200, epochs=2, hidden=16, embedding=16)
 
 
 @pytest.fixture(scope="module")

@@ -229,7 +229,7 @@ function tagged(prediction, old, truth = null) {
     typeof probabilities?.[place] === "number" ? ` ${Math.round(100 * probabilities[place])} %` : "";
   return make(
     "div",
-    { class: "words", dir: "auto" },
+    { class: "words", dir: "auto", tabindex: 0 },
     words.map((word, place) => {
       const differs = before && before[place] !== labels[place];
       const wrong = known && known[place] !== labels[place];

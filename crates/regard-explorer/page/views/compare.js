@@ -29,7 +29,7 @@ export function enter(panel) {
     choose: make("div", { class: "row" }),
     versus: make("div", { class: "stack" }),
     cards: make("div", { class: "cards" }),
-    table: make("div", { class: "scroll" }),
+    table: make("div", { class: "scroll", tabindex: 0 }),
     charts: make("div", { class: "charts" }),
     key: make("div"),
   };

@@ -111,7 +111,7 @@ function drawSaliency(answer) {
       make("h2", {}, label),
       make(
         "div",
-        { class: "words", dir: "auto" },
+        { class: "words", dir: "auto", tabindex: 0, role: "group", "aria-label": label },
         answer.names.slice(0, 600).map((name, i) => {
           const color = colorOf(numbers[i], range, ramp),
             chip = make(

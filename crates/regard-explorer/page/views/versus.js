@@ -398,7 +398,7 @@ function drawSheets() {
     sheets.push(sheet);
     const shown = /** @type {[number, number]} */ (i < 2 ? range : [-far, far]);
     const bar = legend(shown, i < 2 ? colors() : diverging(), i < 2 && grid.scene.kind === "image");
-    return make("figure", {}, make("figcaption", { class: "row spread" }, make("span", {}, names[i]), bar), make("div", { class: "scroll" }, sheet.element));
+    return make("figure", {}, make("figcaption", { class: "row spread" }, make("span", {}, names[i]), bar), make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": ["A", "B", "B − A"][i] }, sheet.element));
   });
   fill(parts.maps, figures);
   const width = figures[0].clientWidth || 300;
