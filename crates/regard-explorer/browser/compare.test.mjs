@@ -232,7 +232,7 @@ once("a change of a head that one run lacks is said", async (page) => {
 });
 
 once("a link that asks for what is not there is answered all the same", async (page) => {
-  const run = await runOf("classify");
+  const run = await runOf("translate", (one) => one.id === "translate");
   let tried = 0;
   for (const versus of [
     { b: "nobody" },
@@ -240,10 +240,10 @@ once("a link that asks for what is not there is answered all the same", async (p
     { b: "__proto__" },
     { part: "middle" },
     { part: "__proto__" },
-    { part: "validation", which: "everyone" },
-    { part: "validation", offset: "-5" },
-    { part: "validation", offset: "99999999" },
-    { part: "validation", offset: "1.5" },
+    { b: "translate-heads", part: "validation", which: "everyone" },
+    { b: "translate-heads", part: "validation", offset: "-5" },
+    { b: "translate-heads", part: "validation", offset: "99999999" },
+    { b: "translate-heads", part: "validation", offset: "1.5" },
     { scene: "nothing", map: "none" },
   ]) {
     await page.goto("about:blank");

@@ -20,7 +20,7 @@ pub(crate) enum Stream {
 ///     [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
 /// );
 /// ```
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut a, mut b, mut c, mut d] = counter;
     let [mut k0, mut k1] = key;
@@ -49,20 +49,20 @@ impl Draw {
     }
 
     /// The words of keys `4 * quad ..` for a query.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(crate) fn quad(&self, query: u32, quad: u32) -> [u32; 4] {
         philox([quad, query, self.head, self.stream], self.key)
     }
 
     /// The word of one key for a query.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(crate) fn word(&self, query: usize, key: usize) -> u32 {
         self.quad(query as u32, (key / 4) as u32)[key % 4]
     }
 }
 
 /// A number strictly between 0 and 1 that `f32` holds exactly, from a random word.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) const fn uniform(word: u32) -> f32 {
     ((word >> 9) as f32 + 0.5) * (1.0 / (1u32 << 23) as f32)
 }

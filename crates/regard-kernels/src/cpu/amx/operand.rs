@@ -48,7 +48,7 @@ impl Factor for f32 {
         self
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn along(at: *const f32, count: usize) -> [__m512i; 3] {
         // SAFETY: the caller's; numbers beyond are masked.
         unsafe {
@@ -64,7 +64,7 @@ impl Factor for f32 {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn across(rows: [*const f32; 2], counts: [usize; 2]) -> [__m512i; 3] {
         // SAFETY: the caller's; numbers beyond are masked.
         unsafe {
@@ -89,7 +89,7 @@ impl Factor for bf16 {
         self.to_f32()
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn along(at: *const bf16, count: usize) -> [__m512i; 3] {
         // SAFETY: the caller's; numbers beyond are masked.
         unsafe {
@@ -102,7 +102,7 @@ impl Factor for bf16 {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn across(rows: [*const bf16; 2], counts: [usize; 2]) -> [__m512i; 3] {
         // SAFETY: the caller's; numbers beyond are masked.
         unsafe {
