@@ -1,6 +1,6 @@
 use crate::case::Draws;
 use crate::rule::*;
-use half::bf16;
+use regard_kernels::half::bf16;
 use regard_kernels::step::reference;
 use regard_kernels::{Base, Cpu, Matrix, Real};
 
